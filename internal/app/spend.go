@@ -19,17 +19,20 @@ type SpendOptions struct {
 	ModelPrices string `name:"model-prices" env:"RECURGENT_MODEL_PRICES" value:"FILE" default:"none" help:"what a million tokens of each model cost (YAML), for recurgentd usage; read again when it changes"`
 }
 
-// openSpend opens the account of what models are asked. With a cap of the whole daemon it reads that of every namespace; else each
-// is read when it is first used.
+// openSpend opens the account of what models are asked. With a cap of the whole daemon it reads that of every namespace, unless replicas share
+// the store, which then has the sums; else each is read when it is first used.
 func (a *App) openSpend(ctx context.Context, o Options, p *parts) (err error) {
-	so := spend.Options{Store: p.memory, Shared: p.shared != nil, Now: o.Now, Logger: a.log, DayTokens: int64(o.SpendDayTokens), Refused: p.metrics.SpendRefused}
+	so := spend.Options{Store: p.memory, Now: o.Now, Logger: a.log, DayTokens: int64(o.SpendDayTokens), Refused: p.metrics.SpendRefused}
+	if p.shared != nil {
+		so.Replica = func() string { return p.cluster.ID() }
+	}
 	if o.ModelPrices != "" {
 		if so.Prices, err = spend.OpenPrices(o.ModelPrices, a.log); err != nil {
 			return refuse("model-prices", "%s", err)
 		}
 	}
 	names := []agent.Namespace{agent.DefaultNamespace}
-	for after := agent.Namespace(""); so.DayTokens > 0; {
+	for after := agent.Namespace(""); so.DayTokens > 0 && p.shared == nil; {
 		const page = 1000
 		list, err := p.memory.ListNamespaces(ctx, after, page)
 		if err != nil {

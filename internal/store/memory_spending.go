@@ -32,3 +32,39 @@ func (n *memoryNamespace) Spent(_ context.Context, first, last agent.Day) (Spent
 	defer n.mu.Unlock()
 	return n.ledger.Spent(first, last), nil
 }
+
+// ReserveWithin is part of Namespace.
+func (n *memoryNamespace) ReserveWithin(ctx context.Context, s agent.Spend, _ string, caps []Cap) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := RoomFor(s.Sum(), caps, n.useOf(caps)); err != nil {
+		return err
+	}
+	if err := n.writable(ctx); err != nil {
+		return err
+	}
+	n.ledger.Reserve(s)
+	return nil
+}
+
+// UseOf is part of Namespace.
+func (n *memoryNamespace) UseOf(_ context.Context, caps []Cap) ([]Use, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.useOf(caps), nil
+}
+
+// useOf is UseOf. The caller holds mu.
+func (n *memoryNamespace) useOf(caps []Cap) []Use {
+	uses := make([]Use, len(caps))
+	for i := range caps {
+		if caps[i].Scope != ScopeDaemon {
+			uses[i] = n.ledger.Use(&caps[i])
+			continue
+		}
+		for _, other := range n.namespaces {
+			uses[i].Add(other.ledger.Use(&caps[i]))
+		}
+	}
+	return uses
+}

@@ -20,6 +20,7 @@ type Spending interface {
 	Settle(ctx context.Context, s agent.Spend) error
 	// Spent returns the aggregates of the days from the first to the last, both included, all reservations and all forges.
 	Spent(ctx context.Context, first, last agent.Day) (Spent, error)
+	Caps
 }
 
 // Spent is what a namespace's Spending holds. Rows are sorted by day, role, method and owner.

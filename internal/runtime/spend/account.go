@@ -2,6 +2,7 @@ package spend
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -15,7 +16,8 @@ type Account struct {
 	policy atomic.Pointer[func() *agent.Policy]
 	near   atomic.Pointer[nearness]
 
-	days map[agent.Day]*dayUse // guarded by ledger.mu
+	days map[agent.Day]*dayUse // guarded by ledger.mu, as below
+	read time.Time             // when it was read last, where replicas share the store
 }
 
 // dayUse is what a namespace used on a day. The maps are nil for days that are long over.

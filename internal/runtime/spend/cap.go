@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Scopes of caps.
 const (
-	ScopeNamespace = "namespace"
-	ScopeMethod    = "method"
-	ScopeOwner     = "owner"
-	ScopeDaemon    = "daemon"
+	ScopeNamespace = store.ScopeNamespace
+	ScopeMethod    = store.ScopeMethod
+	ScopeOwner     = store.ScopeOwner
+	ScopeDaemon    = store.ScopeDaemon
 )
 
 // Windows of caps.
@@ -56,6 +57,11 @@ func (c cap) resets() time.Time {
 		return next.Start()
 	}
 	return (c.from + 1).Start()
+}
+
+// stored is the cap as the store knows it, for a request of that kind.
+func (c cap) stored(w who) store.Cap {
+	return store.Cap{Scope: c.scope, Role: w.Role, Method: w.Method, Owner: w.Owner, First: c.from, Last: agent.DayOf(c.resets()) - 1, Limit: c.limit}
 }
 
 // limitOf describes the cap with what is used of it.

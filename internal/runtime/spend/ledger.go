@@ -22,8 +22,8 @@ import (
 
 // Options configures a Ledger.
 type Options struct {
-	Store     store.Store // required
-	Shared    bool        // other replicas use the store, too
+	Store     store.Store   // required
+	Replica   func() string // the id of this one, where others use the store, too; nil: none do
 	Now       func() time.Time
 	Logger    zerolog.Logger
 	DayTokens int64        // of all namespaces together on a day; 0: no cap
@@ -64,6 +64,9 @@ func New(ctx context.Context, o Options, namespaces ...agent.Namespace) (*Ledger
 	return l, nil
 }
 
+// shared reports whether other replicas use the store, too.
+func (l *Ledger) shared() bool { return l.o.Replica != nil }
+
 // Account returns the account of a namespace, whose policy in force policy returns from now on.
 func (l *Ledger) Account(ctx context.Context, name agent.Namespace, policy func() *agent.Policy) (*Account, error) {
 	l.mu.Lock()
@@ -97,7 +100,7 @@ func (l *Ledger) account(ctx context.Context, name agent.Namespace) (*Account, e
 	if err != nil {
 		return nil, fmt.Errorf("read what namespace %s has spent: %w", name, err)
 	}
-	a := &Account{ledger: l, name: name, store: held, days: map[agent.Day]*dayUse{}}
+	a := &Account{ledger: l, name: name, store: held, days: map[agent.Day]*dayUse{}, read: l.o.Now()}
 	a.take(spent)
 	for _, o := range spent.Open {
 		if !l.abandoned(o) {

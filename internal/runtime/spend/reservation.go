@@ -20,7 +20,7 @@ func (a *Account) Charge(q Request) provider.Charge {
 	return func(ctx context.Context, most provider.Estimate) (func(provider.Bill), error) {
 		r := &reservation{account: a, spend: agent.Spend{ID: ids.New("spend"), Role: q.Role, Method: q.Method, Owner: q.Owner, Model: q.Model, Tokens: tokensOf(most)}}
 		begin := r.reserve
-		if a.ledger.o.Shared && a.capped() {
+		if a.ledger.shared() && a.capped() {
 			begin = r.reserveShared
 		}
 		if err := begin(ctx); err != nil {
@@ -95,9 +95,8 @@ func (r *reservation) take() *ExceededError {
 	return nil
 }
 
-// settle puts what the request cost in the place of what it costs at most.
-func (r *reservation) settle(b provider.Bill) {
-	a, l := r.account, r.account.ledger
+// costing is the request with what it cost, by its bill.
+func (r *reservation) costing(b provider.Bill) agent.Spend {
 	cost := r.spend
 	switch {
 	case b.Free:
@@ -105,16 +104,27 @@ func (r *reservation) settle(b provider.Bill) {
 	case b.Reported:
 		cost.Tokens = agent.Tokens{Requests: 1, Prompt: b.Prompt, Cached: b.Cached, Completion: b.Completion}
 	}
+	return cost
+}
+
+// settle puts what the request cost in the place of what it costs at most.
+func (r *reservation) settle(b provider.Bill) {
+	cost := r.costing(b)
 	r.count(cost)
 	if cost.Sum() > r.spend.Sum() {
-		l.o.Logger.Warn().Str("model", cost.Model).Int64("tokens", cost.Sum()).Int64("at_most", r.spend.Sum()).
+		r.account.ledger.o.Logger.Warn().Str("model", cost.Model).Int64("tokens", cost.Sum()).Int64("at_most", r.spend.Sum()).
 			Msg("the model's server reported more tokens than the request asked for: caps can be passed by as much")
 	}
+	r.record(cost)
+}
+
+// record keeps what the request cost.
+func (r *reservation) record(cost agent.Spend) {
 	// Its context may have ended with the client; until this is kept the whole reservation counts after a restart.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := a.store.Settle(ctx, cost); err != nil {
-		l.o.Logger.Error().Err(err).Int64("tokens", cost.Sum()).Msg("what a request to the model cost could not be recorded")
+	if err := r.account.store.Settle(ctx, cost); err != nil {
+		r.account.ledger.o.Logger.Error().Err(err).Int64("tokens", cost.Sum()).Msg("what a request to the model cost could not be recorded")
 	}
 }
 

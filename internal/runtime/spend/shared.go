@@ -9,101 +9,84 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/store"
-)
-
-// Where replicas share the store, one at a time decides whether a cap has room: it holds a lease from the moment it reads what all have used
-// and reserved until its own reservation is kept. So they cannot pass a cap together. The lease outlives a step of that by far: who did not
-// get its reservation in within decideIn does not know whether it still may.
-const (
-	decideLease = 15 * time.Second
-	decideIn    = decideLease / 3
-	decideTries = 3
 )
 
 // abandonedAfter is when a reservation whose replica did not settle it counts as spent: no request takes that long.
 const abandonedAfter = 2 * time.Hour
 
-var errUndecided = errors.New("the model was not asked: the store is too slow to say whether a cap of tokens has room")
+// readEvery is about how old what is known of other replicas' requests may be, for warnings and figures. What may be asked the store decides.
+const readEvery = 10 * time.Second
 
 // reserveShared reserves what the request costs at most among all replicas. The error is an *ExceededError where a cap has no room.
 func (r *reservation) reserveShared(ctx context.Context) error {
+	if r.spend.Sum() == 0 {
+		return nil
+	}
 	a, l := r.account, r.account.ledger
-	where := a.store
-	if l.o.DayTokens > 0 { // one cap for all namespaces
-		held, err := l.o.Store.Namespace(agent.DefaultNamespace)
-		if err != nil {
-			return err
-		}
-		where = held
+	caps, within := r.caps()
+	err := a.store.ReserveWithin(ctx, r.spend, l.o.Replica(), within)
+	var full *store.CapError
+	switch {
+	case errors.As(err, &full):
+		return r.refused(caps[full.Index], full.Use)
+	case err != nil:
+		r.record(r.costing(provider.Bill{Free: true})) // it may have been kept in spite of the error
+		return fmt.Errorf("the model was not asked, since the caps of tokens could not be read: %w", err)
 	}
-	for range decideTries {
-		lease, err := where.Lease(ctx, "spend", store.LeaseOptions{TTL: decideLease, Wait: true})
-		if err != nil {
-			return fmt.Errorf("the model was not asked, since the caps of tokens could not be read: %w", err)
-		}
-		err = r.decide(ctx, lease)
-		lease.Release()
-		if !errors.Is(err, errUndecided) {
-			return err
-		}
-	}
-	return errUndecided
-}
-
-// decide reads what was used, and reserves, while the lease is held.
-func (r *reservation) decide(ctx context.Context, lease store.Lease) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, decideIn, errUndecided)
-	defer cancel()
-	select {
-	case <-lease.Lost():
-		return errUndecided
-	default: // it is held for twice decideIn at least: it was renewed within a third of its time
-	}
-	if err := r.account.ledger.refresh(ctx, r.account); err != nil {
-		return err
-	}
-	return r.reserve(ctx)
-}
-
-// refresh reads anew what the account's namespace has used; with a cap of the daemon what all have.
-func (l *Ledger) refresh(ctx context.Context, a *Account) error {
-	if l.o.DayTokens == 0 {
-		return l.read(ctx, a)
-	}
-	for after := agent.Namespace(""); ; {
-		const page = 1000
-		list, err := l.o.Store.ListNamespaces(ctx, after, page)
-		if err != nil {
-			return fmt.Errorf("list the namespaces: %w", err)
-		}
-		for _, n := range list {
-			l.mu.Lock()
-			other, err := l.account(ctx, n.Name)
-			l.mu.Unlock()
-			if err == nil {
-				err = l.read(ctx, other)
-			}
-			if err != nil && !errors.Is(err, store.ErrGone) {
-				return err
-			}
-			after = n.Name
-		}
-		if len(list) < page {
-			break
-		}
-	}
-	return l.read(ctx, a) // a new namespace is in no list
-}
-
-// read puts what the store has of an account's month, of all replicas, in the place of what is known of it.
-func (l *Ledger) read(ctx context.Context, a *Account) error {
 	l.mu.Lock()
-	first, _ := l.day().Month()
+	a.use(r.spend.Day, r.who()).add(0, r.spend.Sum())
+	old := l.o.Now().Sub(a.read) >= readEvery
 	l.mu.Unlock()
+	if old {
+		if err := l.refresh(ctx, a); err != nil {
+			l.o.Logger.Warn().Err(err).Msg("what other replicas spent could not be read: warnings of caps may be late")
+		}
+	}
+	return nil
+}
+
+// caps returns the caps that the request counts for, and the same as the store knows them.
+func (r *reservation) caps() (caps []cap, stored []store.Cap) {
+	a, l := r.account, r.account.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.spend.Day = l.day()
+	add := func(c cap, _ *sum) { caps, stored = append(caps, c), append(stored, c.stored(r.who())) }
+	a.capsOf(r.spend.Day, r.who(), add)
+	if c := l.daemonCap(r.spend.Day); c.limit > 0 {
+		add(c, nil)
+	}
+	return caps, stored
+}
+
+// refused is the error for a cap of which so much is used.
+func (r *reservation) refused(c cap, u store.Use) error {
+	l := r.account.ledger
+	over := c.exceeded(&sum{u.Used, u.Reserved}, r.spend.Sum())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.warn(c, over.Used, "the model was not asked; stored programs go on")
+	return over
+}
+
+// refresh puts what the store has of an account's month, of all replicas, in the place of what is known of it; and what all namespaces used
+// today, where that has a cap. What requests reserve and settle here meanwhile is counted at the next time.
+func (l *Ledger) refresh(ctx context.Context, a *Account) error {
+	l.mu.Lock()
+	today := l.day()
+	l.mu.Unlock()
+	first, _ := today.Month()
 	spent, err := a.store.Spent(ctx, first-1, math.MaxInt32)
 	if err != nil {
 		return fmt.Errorf("read what namespace %s has spent: %w", a.name, err)
+	}
+	var all []store.Use
+	if c := l.daemonCap(today); c.limit > 0 {
+		if all, err = a.store.UseOf(ctx, []store.Cap{c.stored(who{})}); err != nil {
+			return fmt.Errorf("read what all namespaces have spent: %w", err)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,6 +95,11 @@ func (l *Ledger) read(ctx context.Context, a *Account) error {
 	}
 	clear(a.days)
 	a.take(spent)
+	for _, u := range all {
+		*l.total(today) = sum{u.Used, u.Reserved}
+	}
+	a.read = l.o.Now()
+	a.near.Store(nil)
 	return nil
 }
 
@@ -129,7 +117,7 @@ func (a *Account) take(spent store.Spent) {
 
 // abandoned reports whether nobody will settle the reservation any more.
 func (l *Ledger) abandoned(o agent.Spend) bool {
-	return !l.o.Shared || l.o.Now().Sub(ids.Time(o.ID)) > abandonedAfter
+	return !l.shared() || l.o.Now().Sub(ids.Time(o.ID)) > abandonedAfter
 }
 
 // capped reports whether a cap holds for the account.

@@ -32,7 +32,7 @@ func TestReplicasKeepCaps(t *testing.T) {
 			policy.Spend = tt.policy
 			var accounts []*spend.Account
 			for i := range 3 {
-				l, err := spend.New(t.Context(), spend.Options{Store: s, Shared: true, DayTokens: tt.daemon}, agent.DefaultNamespace)
+				l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return fmt.Sprint("rep_", i) }, DayTokens: tt.daemon}, agent.DefaultNamespace)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +92,7 @@ func TestReplicasReservations(t *testing.T) {
 	policy := agent.DefaultPolicy()
 	policy.Spend.DayTokens = 1500
 	account := func() *spend.Account {
-		l, err := spend.New(t.Context(), spend.Options{Store: s, Shared: true}, agent.DefaultNamespace)
+		l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return "rep_1" }}, agent.DefaultNamespace)
 		if err != nil {
 			t.Fatal(err)
 		}

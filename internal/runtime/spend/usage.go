@@ -71,6 +71,11 @@ func (a *Account) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) 
 	if err != nil {
 		return UsageReport{}, err
 	}
+	if a.ledger.shared() {
+		if err := a.ledger.refresh(ctx, a); err != nil {
+			return UsageReport{}, err
+		}
+	}
 	prices := a.ledger.o.Prices.Now()
 	r := UsageReport{Data: usageRows(spent, q, prices), Limits: a.limits(q)}
 	r.cut(q)

@@ -98,3 +98,57 @@ func (p *spending) Spent(_ context.Context, first, last agent.Day) (store.Spent,
 	defer p.n.mu.RUnlock()
 	return p.ledger.Spent(first, last), nil
 }
+
+// ReserveWithin is part of store.Namespace. One reservation of the store is decided at a time: a disk has one daemon, which keeps its own sums.
+func (p *spending) ReserveWithin(ctx context.Context, s agent.Spend, _ string, caps []store.Cap) error {
+	p.n.store.deciding.Lock()
+	defer p.n.store.deciding.Unlock()
+	uses, err := p.UseOf(ctx, caps)
+	if err != nil {
+		return err
+	}
+	if err := store.RoomFor(s.Sum(), caps, uses); err != nil {
+		return err
+	}
+	return p.Reserve(ctx, s)
+}
+
+// UseOf is part of store.Namespace.
+func (p *spending) UseOf(ctx context.Context, caps []store.Cap) ([]store.Use, error) {
+	uses := make([]store.Use, len(caps))
+	for i, c := range caps {
+		var err error
+		if c.Scope == store.ScopeDaemon {
+			uses[i], err = p.n.store.useOfAll(ctx, c)
+		} else {
+			p.n.mu.RLock()
+			uses[i] = p.ledger.Use(&c)
+			p.n.mu.RUnlock()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return uses, nil
+}
+
+// useOfAll sums up what all namespaces used of a cap.
+func (s *Store) useOfAll(ctx context.Context, c store.Cap) (sum store.Use, err error) {
+	c.Scope = store.ScopeNamespace
+	list, err := s.ListNamespaces(ctx, "", math.MaxInt)
+	if err != nil {
+		return sum, err
+	}
+	for _, info := range list {
+		n, err := s.Namespace(info.Name)
+		if err != nil {
+			return sum, err
+		}
+		uses, err := n.UseOf(ctx, []store.Cap{c})
+		if err != nil {
+			return sum, err
+		}
+		sum.Add(uses[0])
+	}
+	return sum, nil
+}

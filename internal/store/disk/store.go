@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -23,6 +24,8 @@ type Store struct {
 	unlock    func() error
 	sequencer *sequencer
 	flusher   *flusher
+
+	deciding sync.Mutex // held while a reservation within caps is decided; taken before any other lock
 }
 
 // Open opens the store in the directory, which is made when it is missing. It replays what the journal has and the

@@ -36,7 +36,8 @@ func (s *Store) sweepNowAndThen(ctx context.Context) {
 	}
 }
 
-// sweep removes what processes that ended left of files, changes that are older than any reader may be, and leases and candidates that ended.
+// sweep removes what processes that ended left of files, changes that are older than any reader may be, leases and candidates that
+// ended, and what nobody has of caps any more.
 func (s *Store) sweep(ctx context.Context) error {
 	if _, err := s.pool.Exec(ctx, looseBlobs); err != nil {
 		return err
@@ -49,8 +50,14 @@ func (s *Store) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	_, err := s.pool.Exec(ctx, oldChunks)
+	return err
 }
+
+// oldChunks removes the chunks of caps whose days are over, in every time zone, and of replicas that are dead.
+const oldChunks = `DELETE FROM spend_chunks WHERE (ns, cap, replica) IN (SELECT k.ns, k.cap, k.replica FROM spend_chunks k
+	WHERE k.last < extract(epoch FROM clock_timestamp()) / 86400 - 2 OR NOT EXISTS (SELECT 1 FROM replicas r WHERE r.id = k.replica AND r.expires_at > clock_timestamp())
+	FOR UPDATE OF k SKIP LOCKED)`
 
 // oldChanges removes changes, and raises the floor to the last one that goes: a cursor below it is gone.
 const oldChanges = `WITH old AS (DELETE FROM feed WHERE at < clock_timestamp() - $1 * interval '1 microsecond' AND xid < pg_snapshot_xmin(pg_current_snapshot()) RETURNING xid, n),

@@ -43,7 +43,7 @@ func Run(t *testing.T, h Harness) {
 		{"ValuesExpire", valuesExpire}, {"DebugExpires", debugExpires}, {"Replies", replies}, {"ContentBounded", contentBounded}, {"ContentBytes", contentBytes}, {"Patterns", patterns},
 		{"Counters", counters}, {"Artifacts", artifacts}, {"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
 		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
-		{"Policy", policy}, {"PolicyRaces", policyRaces}, {"Connections", connections}, {"ConnectionsChange", connectionsChange}, {"Spending", spending}, {"Audit", audit}, {"AuditChain", auditChain}, {"AuditErased", auditErased}, {"Watch", watch},
+		{"Policy", policy}, {"PolicyRaces", policyRaces}, {"Connections", connections}, {"ConnectionsChange", connectionsChange}, {"Spending", spending}, {"Caps", caps}, {"CapsOfReplicas", capsOfReplicas}, {"Audit", audit}, {"AuditChain", auditChain}, {"AuditErased", auditErased}, {"Watch", watch},
 		{"WatchResumes", watchResumes}, {"WatchCalls", watchCalls}, {"Leases", leases}, {"LeaseLost", leaseLost}, {"LeaseWaits", leaseWaits}, {"Candidates", candidates},
 		{"Replicas", replicas}, {"Ownership", ownership}, {"Fences", fences}, {"Repeats", repeats}, {"RepeatsConcurrently", repeatsConcurrently}, {"Adoptions", adoptions}, {"AdoptionRaces", adoptionRaces},
 		{"ArchiveAndRestore", archiveAndRestore}, {"RestoreTools", restoreTools}, {"RestoreOf", restoreOf},

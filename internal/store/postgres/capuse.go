@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// UseOf is part of store.Namespace.
+func (n *Namespace) UseOf(ctx context.Context, caps []store.Cap) (uses []store.Use, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
+		uses, err = useOf(ctx, n.store.pool, ns, caps)
+		return err
+	})
+	return uses, err
+}
+
+// What was used and what is reserved, of a namespace and of all: one statement, which sees a settlement in both or in none.
+const (
+	useOfOne = `SELECT false, day, role, method, owner, models FROM spend_rows WHERE ns = $1 AND day BETWEEN $2 AND $3
+		UNION ALL SELECT true, 0, '', '', '', doc FROM spend_open WHERE ns = $1`
+	useOfAll = `SELECT false, r.day, r.role, r.method, r.owner, r.models FROM namespaces n JOIN spend_rows r ON r.ns = n.id AND r.day BETWEEN $2 AND $3 WHERE $1::int8 IS NOT NULL
+		UNION ALL SELECT true, 0, '', '', '', doc FROM spend_open`
+)
+
+// useOf sums up what was used of the caps.
+func useOf(ctx context.Context, q querier, ns int64, caps []store.Cap) ([]store.Use, error) {
+	uses := make([]store.Use, len(caps))
+	for _, part := range []struct {
+		query  string
+		daemon bool
+	}{{useOfOne, false}, {useOfAll, true}} {
+		first, last := agent.Day(math.MaxInt32), agent.Day(math.MinInt32)
+		for _, c := range caps {
+			if (c.Scope == store.ScopeDaemon) == part.daemon {
+				first, last = min(first, c.First), max(last, c.Last)
+			}
+		}
+		if first > last {
+			continue
+		}
+		rows, err := q.Query(ctx, part.query, ns, int32(first), int32(last))
+		if err != nil {
+			return nil, err
+		}
+		if err := eachUse(rows, func(s *agent.Spend, u store.Use) {
+			for i, c := range caps {
+				if (c.Scope == store.ScopeDaemon) == part.daemon && c.Holds(s.Day, s.Role, s.Method, s.Owner) {
+					uses[i].Add(u)
+				}
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return uses, nil
+}
+
+// eachUse visits what was used, and the reservations.
+func eachUse(rows pgx.Rows, visit func(*agent.Spend, store.Use)) error {
+	var open bool
+	var day int32
+	var role, method, owner, doc []byte
+	_, err := pgx.ForEachRow(rows, []any{&open, &day, &role, &method, &owner, &doc}, func() error {
+		var s agent.Spend
+		if open {
+			err := json.Unmarshal(doc, &s)
+			visit(&s, store.Use{Reserved: s.Sum()})
+			return err
+		}
+		s = agent.Spend{Day: agent.Day(day), Role: string(role), Method: string(method), Owner: string(owner)}
+		var models []agent.ModelTokens
+		err := json.Unmarshal(doc, &models)
+		var u store.Use
+		for _, m := range models {
+			u.Used += m.Sum()
+		}
+		visit(&s, u)
+		return err
+	})
+	return err
+}

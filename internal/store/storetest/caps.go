@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// asking is one of several replicas that reserve tokens.
+type asking struct {
+	*rig
+	n       store.Namespace
+	replica string
+	ids     *atomic.Int64
+}
+
+// asking returns as many replicas, each with a handle of its own.
+func (r *rig) asking(replicas ...string) (out []asking) {
+	ids := new(atomic.Int64)
+	for _, id := range replicas {
+		_, n := r.another()
+		out = append(out, asking{r, n, id, ids})
+	}
+	r.joined(replicas...)
+	return out
+}
+
+// reserve asks for tokens and returns the reservation; nil: a cap has no room.
+func (a asking) reserve(tokens int64, caps ...store.Cap) *agent.Spend {
+	a.Helper()
+	s := agent.Spend{ID: fmt.Sprintf("spend_%03d", a.ids.Add(1)), Day: agent.DayOf(a.clock.now()), Role: "calculator", Method: "add", Owner: "alice", Model: "m",
+		Tokens: agent.Tokens{Requests: 1, Prompt: tokens}}
+	err := a.n.ReserveWithin(a.ctx, s, a.replica, caps)
+	var full *store.CapError
+	if err != nil && !errors.As(err, &full) {
+		a.Errorf("got %v, want a reservation or that a cap is used up", err)
+	}
+	if err != nil {
+		return nil
+	}
+	return &s
+}
+
+// capsOf are one cap of each kind.
+func capsOf(day agent.Day, limit int64) map[string]store.Cap {
+	first, next := day.Month()
+	return map[string]store.Cap{
+		"day":    {Scope: store.ScopeNamespace, First: day, Last: day, Limit: limit},
+		"month":  {Scope: store.ScopeNamespace, First: first, Last: next - 1, Limit: limit},
+		"method": {Scope: store.ScopeMethod, Role: "calculator", Method: "add", First: day, Last: day, Limit: limit},
+		"owner":  {Scope: store.ScopeOwner, Owner: "alice", First: day, Last: day, Limit: limit},
+		"daemon": {Scope: store.ScopeDaemon, First: day, Last: day, Limit: limit},
+	}
+}
+
+// A cap counts what was used and reserved of its window, for whom it is, and of all namespaces where it is the daemon's.
+func caps(t *testing.T, r *rig) {
+	day := agent.DayOf(r.clock.now())
+	one := agent.Spend{ID: "spend_a", Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m", Tokens: agent.Tokens{Prompt: 60, Completion: 40}}
+	other := one
+	other.ID, other.Method, other.Owner = "spend_b", "mul", "bob"
+	early := one
+	first, _ := day.Month()
+	if early.ID, early.Day = "spend_c", first; first == day {
+		early.Day++
+	}
+	acme := r.in("acme")
+	for _, s := range []agent.Spend{one, other, early} {
+		r.ok(r.s.Settle(r.ctx, s))
+	}
+	r.ok(acme.Settle(r.ctx, one))
+	r.ok(r.s.Reserve(r.ctx, one))
+	r.ok(acme.Reserve(r.ctx, agent.Spend{ID: "spend_d", Day: day, Tokens: agent.Tokens{Prompt: 7}}))
+	want := map[string]store.Use{"day": {Used: 200, Reserved: 100}, "month": {Used: 300, Reserved: 100}, "method": {Used: 100, Reserved: 100}, "owner": {Used: 100, Reserved: 100}, "daemon": {Used: 300, Reserved: 107}}
+	r.everyWay(func() {
+		for name, c := range capsOf(day, 0) {
+			got, err := r.s.UseOf(r.ctx, []store.Cap{c})
+			if r.ok(err); got[0] != want[name] {
+				t.Errorf("%s: got %+v, want %+v", name, got[0], want[name])
+			}
+			c.Limit = want[name].Used + want[name].Reserved + 9
+			var full *store.CapError
+			err = r.s.ReserveWithin(r.ctx, agent.Spend{ID: "spend_e", Day: day, Role: "calculator", Method: "add", Owner: "alice", Tokens: agent.Tokens{Prompt: 10}}, "", []store.Cap{{Scope: store.ScopeNamespace, First: day, Last: day, Limit: 1 << 40}, c})
+			if !errors.As(err, &full) || full.Index != 1 || full.Use != want[name] {
+				t.Errorf("%s, one token more than there are: got %v (%+v)", name, err, full)
+			}
+		}
+		if spent, err := r.s.Spent(r.ctx, day, day); err != nil || len(spent.Open) != 1 {
+			t.Errorf("what was refused left %+v, %v", spent.Open, err)
+		}
+	})
+}
+
+// Replicas do not pass a cap together, and refuse nothing while there is room: of forty requests at once with room for three, three are reserved, whatever
+// they had of the cap before, and also when one of them has died with a part of it, or left.
+func capsOfReplicas(t *testing.T, r *rig) {
+	replicas := r.asking("a", "b", "c")
+	day := agent.DayOf(r.clock.now())
+	forty := func(want int64, tokens int64, what string, caps ...store.Cap) (kept []*agent.Spend) {
+		t.Helper()
+		var mu sync.Mutex
+		var group sync.WaitGroup
+		for i := range 40 {
+			group.Go(func() {
+				if s := replicas[i%len(replicas)].reserve(tokens, caps...); s != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					kept = append(kept, s)
+				}
+			})
+		}
+		if group.Wait(); int64(len(kept)) != want {
+			t.Errorf("%s: %d of forty were reserved, want %d", what, len(kept), want)
+		}
+		return kept
+	}
+	all := capsOf(day, 1<<40)
+	for name, c := range capsOf(day, 0) {
+		uses, err := r.s.UseOf(r.ctx, []store.Cap{c})
+		r.ok(err)
+		c.Limit = uses[0].Used + uses[0].Reserved + 100_999 // each replica's first reservation takes a part of it
+		for _, a := range replicas {
+			if a.reserve(32_000, c, all["daemon"], all["month"]) == nil {
+				t.Errorf("%s: refused what there is room for", name)
+			}
+		}
+		kept := forty(4, 1_000, name, c) // 4,999 are left
+		for _, s := range kept {
+			s.Prompt = 1
+			r.ok(replicas[0].n.Settle(r.ctx, *s))
+		}
+		forty(4, 1_000, name+", once they cost little", c)
+		lower := c
+		lower.Limit -= 3_000
+		forty(0, 1, name+", once the cap is lower", lower)
+		c.Limit += 3_004
+		forty(3, 1_000, name+", once it is higher", c)
+	}
+	c := capsOf(day+1, 10_000)["day"]
+	r.clock.advance(24 * time.Hour)
+	if replicas[0].reserve(1, c) == nil || replicas[1].reserve(1, c) == nil || replicas[2].reserve(1, c) == nil {
+		t.Error("refused on a new day")
+	}
+	r.ok(r.store.Leave(r.ctx, "a"))
+	if r.h.Elapse != nil {
+		r.h.Elapse(t, r.store, 2*time.Minute) // b and c are dead
+	}
+	late := replicas[2]
+	r.ok(r.store.Join(r.ctx, store.Replica{ID: "d"}, time.Minute))
+	replicas = replicas[:1]
+	replicas[0].replica = "d"
+	forty(9, 1_000, "after the others died", c)
+	if late.reserve(998, c) != nil {
+		t.Error("a replica that was counted as dead used what others have by now")
+	}
+	if late.reserve(997, c) == nil {
+		t.Error("the last tokens are nobody's")
+	}
+}
