@@ -30,7 +30,11 @@ type handle struct {
 	*store.Memory
 	cut   atomic.Bool
 	asked atomic.Int64
+	stop  atomic.Pointer[stopped] // where the next change of a context waits
 }
+
+// stopped is a place where a replica stands still, as when it is stopped.
+type stopped struct{ there, goOn chan struct{} }
 
 func (h *handle) reach() error {
 	h.asked.Add(1)
@@ -86,11 +90,18 @@ func (n *heldNamespace) Own(ctx context.Context, session, replica string) (store
 	return n.Namespace.Own(ctx, session, replica)
 }
 
-func (n *heldNamespace) Disown(ctx context.Context, session string, o store.Ownership) error {
+func (n *heldNamespace) Disown(ctx context.Context, owned map[string]store.Ownership) error {
 	if err := n.h.reach(); err != nil {
 		return err
 	}
-	return n.Namespace.Disown(ctx, session, o)
+	return n.Namespace.Disown(ctx, owned)
+}
+
+func (n *heldNamespace) CreateOwned(ctx context.Context, s agent.Session, memory map[string]json.RawMessage, replica string) (store.Ownership, error) {
+	if err := n.h.reach(); err != nil {
+		return store.Ownership{}, err
+	}
+	return n.Namespace.CreateOwned(ctx, s, memory, replica)
 }
 
 func (n *heldNamespace) Session(ctx context.Context, id string) (agent.Session, error) {
@@ -105,6 +116,17 @@ func (n *heldNamespace) CommitCall(ctx context.Context, c *store.CallCommit) err
 		return err
 	}
 	return n.Namespace.CommitCall(ctx, c)
+}
+
+func (n *heldNamespace) ChangeContext(ctx context.Context, session string, fence int64, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
+	if s := n.h.stop.Swap(nil); s != nil {
+		close(s.there)
+		<-s.goOn
+	}
+	if err := n.h.reach(); err != nil {
+		return nil, err
+	}
+	return n.Namespace.ChangeContext(ctx, session, fence, c, audit)
 }
 
 // A replica is an App with its handle.
@@ -402,6 +424,69 @@ func TestReplicaDies(t *testing.T) {
 	}
 	if size := a.want(200, "GET", "/v1/sessions/"+id+"/history", nil, nil).object(t)["size"]; size != 3.0 {
 		t.Errorf("%v records, want 3", size)
+	}
+}
+
+// A replica that is stopped in the moment of changing a context, and goes on when another has the session, changes nothing itself: the change is
+// made by the owner, once, and none of both is lost.
+func TestStoppedReplicaChangesNoContext(t *testing.T) {
+	t.Parallel()
+	c := replicas(t, 2, nil)
+	a, b := c.all[0], c.all[1]
+	id := a.session()
+	a.want(200, "POST", calls(id), call("next"), nil)
+	s := &stopped{make(chan struct{}), make(chan struct{})}
+	a.store.stop.Store(s)
+	patched := make(chan answer)
+	go func() { patched <- a.send("PATCH", "/v1/sessions/"+id+"/context", map[string]any{"m": 1}, nil) }()
+	<-s.there
+	a.store.cut.Store(true)
+	moved := b.until(200, "POST", calls(id), call("next"))
+	a.store.cut.Store(false)
+	for a.send("GET", "/readyz", nil, nil).status != 200 { //nolint:revive // until it has joined again
+	}
+	close(s.goOn)
+	if r := <-patched; r.status != 200 || !strings.Contains(string(r.body), `"m":1`) || !strings.Contains(string(r.body), `"n":2`) ||
+		r.header.Get("Recurgent-Replica") != moved.header.Get("Recurgent-Replica") {
+		t.Errorf("the patch: %d %s by %s, want both changes by %s", r.status, r.body, r.header.Get("Recurgent-Replica"), moved.header.Get("Recurgent-Replica"))
+	}
+	if trail := string(b.want(200, "GET", "/v1/maintenance/audit", nil, nil).body); strings.Count(trail, `"context.patch"`) != 1 {
+		t.Errorf("want one patch on record: %s", trail)
+	}
+}
+
+// A session that begins with its first call belongs to the replica that runs it: what another replica is asked to change meanwhile waits its turn.
+func TestReplicasOwnNewSessions(t *testing.T) {
+	t.Parallel()
+	c := replicas(t, 2, nil)
+	a, b := c.all[0], c.all[1]
+	done, patched := make(chan answer), make(chan answer)
+	go func() {
+		done <- a.send("POST", "/v1/functions/counter__wait", map[string]any{"arguments": map[string]any{}}, nil)
+	}()
+	<-c.gate.Entered
+	list := b.want(200, "GET", "/v1/sessions", nil, nil).object(t)["data"].([]any)
+	if len(list) != 1 {
+		t.Fatalf("sessions: %v", list)
+	}
+	id := list[0].(map[string]any)["id"].(string)
+	go func() {
+		patched <- b.send("PATCH", "/v1/sessions/"+id+"/context", map[string]any{"n": 10}, nil)
+	}()
+	next := make(chan answer)
+	go func() { next <- b.send("POST", calls(id), call("next"), nil) }()
+	c.gate.Open()
+	first := <-done
+	if first.status != 200 {
+		t.Errorf("the first call: %d %s", first.status, first.body)
+	}
+	for _, r := range []answer{<-patched, <-next} {
+		if r.status != 200 || r.header.Get("Recurgent-Replica") != first.header.Get("Recurgent-Replica") {
+			t.Errorf("what came meanwhile: %d %s by %s, want it by %s", r.status, r.body, r.header.Get("Recurgent-Replica"), first.header.Get("Recurgent-Replica"))
+		}
+	}
+	if n := string(b.want(200, "GET", "/v1/sessions/"+id+"/context", nil, nil).body); !strings.Contains(n, `"n":10`) && !strings.Contains(n, `"n":11`) {
+		t.Errorf("the context has lost an update: %s", n)
 	}
 }
 

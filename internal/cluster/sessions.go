@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -107,6 +108,32 @@ func (c *Cluster) enter(k key, of store.Owners) (epoch int64, wait <-chan struct
 	return 0, nil, nil
 }
 
+// Create makes a session that the replica owns until Leave, and returns the epoch that commits name. Errors are as in Enter; store.ErrExists.
+func (s *Sessions) Create(ctx context.Context, session agent.Session, sessionContext map[string]json.RawMessage) (epoch int64, err error) {
+	c, k, e := s.c, key{s.name, session.ID}, &entry{of: s.store, busy: true}
+	c.mu.Lock()
+	err = c.ready()
+	switch {
+	case err != nil:
+	case c.leaving:
+		err = ErrLeaving
+	case c.owned[k] != nil:
+		err = store.ErrExists
+	default:
+		c.owned[k] = e
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	got, err := s.store.CreateOwned(ctx, session, sessionContext, c.ID())
+	if errors.Is(err, store.ErrFenced) {
+		err = ErrCutOff
+	}
+	c.settle(k, e, got)
+	return got.Epoch, err
+}
+
 // ask takes the session in the store, or gives it back where the replica is leaving. The caller has made the entry busy.
 func (s *Sessions) ask(ctx context.Context, k key) (int64, error) {
 	c, id := s.c, s.c.ID()
@@ -117,7 +144,7 @@ func (s *Sessions) ask(ctx context.Context, k key) (int64, error) {
 	if leaving {
 		err := ErrLeaving
 		if had.Epoch > 0 {
-			if gone := s.store.Disown(ctx, k.session, had); gone != nil {
+			if gone := s.store.Disown(ctx, map[string]store.Ownership{k.session: had}); gone != nil {
 				err = gone
 			}
 		}
@@ -153,30 +180,42 @@ func (c *Cluster) settle(k key, e *entry, got store.Ownership) {
 
 // giveBackIdle gives back the sessions that nobody used for a while, so that they move to the replica that is asked for them next.
 func (c *Cluster) giveBackIdle(ctx context.Context) {
-	for k, e := range c.idle() {
-		c.mu.Lock()
-		had := store.Ownership{Replica: e.replica, Epoch: e.epoch}
-		c.mu.Unlock()
+	for _, g := range c.idle() {
 		ctx, cancel := context.WithTimeout(ctx, c.o.TTL)
-		err := e.of.Disown(ctx, k.session, had)
+		err := g.of.Disown(ctx, g.owned)
 		cancel()
 		if err != nil && !errors.Is(err, context.Canceled) {
-			c.o.Logger.Warn().Err(err).Str("session_id", k.session).Msg("an idle session was not given back; it goes when the replica leaves")
+			c.o.Logger.Warn().Err(err).Int("sessions", len(g.owned)).Msg("idle sessions were not given back; they go when the replica leaves")
 		}
-		c.settle(k, e, store.Ownership{})
+		for k, e := range g.entries {
+			c.settle(k, e, store.Ownership{})
+		}
 	}
 }
 
-// idle makes the entries busy that are idle, and returns them.
-func (c *Cluster) idle() map[key]*entry {
+// given are sessions of one namespace that are given back.
+type given struct {
+	of      store.Owners
+	owned   map[string]store.Ownership
+	entries map[key]*entry
+}
+
+// idle makes the entries busy that are idle, and returns them by their namespaces.
+func (c *Cluster) idle() map[agent.Namespace]*given {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, all := c.o.Now(), map[key]*entry{}
+	now, all := c.o.Now(), map[agent.Namespace]*given{}
 	for k, e := range c.owned {
-		if !e.busy && e.users == 0 && now.Sub(e.since) >= c.o.Idle {
-			e.busy = true
-			all[k] = e
+		if e.busy || e.users > 0 || now.Sub(e.since) < c.o.Idle {
+			continue
 		}
+		e.busy = true
+		g := all[k.namespace]
+		if g == nil {
+			g = &given{e.of, map[string]store.Ownership{}, map[key]*entry{}}
+			all[k.namespace] = g
+		}
+		g.owned[k.session], g.entries[k] = store.Ownership{Replica: e.replica, Epoch: e.epoch}, e
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -86,11 +87,18 @@ func (m *member) Own(ctx context.Context, session, replica string) (store.Owners
 	return m.of.Own(ctx, session, replica)
 }
 
-func (m *member) Disown(ctx context.Context, session string, o store.Ownership) error {
+func (m *member) CreateOwned(ctx context.Context, s agent.Session, memory map[string]json.RawMessage, replica string) (store.Ownership, error) {
+	if err := m.reach(1); err != nil {
+		return store.Ownership{}, err
+	}
+	return m.of.CreateOwned(ctx, s, memory, replica)
+}
+
+func (m *member) Disown(ctx context.Context, owned map[string]store.Ownership) error {
 	if err := m.reach(1); err != nil {
 		return err
 	}
-	return m.of.Disown(ctx, session, o)
+	return m.of.Disown(ctx, owned)
 }
 
 // join makes a replica of the store, and its sessions.
@@ -193,6 +201,44 @@ func TestIdleSessionsMove(t *testing.T) {
 		}
 		if got := owner(others, "sess_2"); got != a.ID() {
 			t.Errorf("a session in use belongs to %q, want %q", got, a.ID())
+		}
+	})
+}
+
+// Sessions that were made here are owned from the start, without asking for them, and all that are idle are given back at once.
+func TestMadeSessions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShared(t)
+		a, mine, store := join(t, s)
+		b, others, _ := join(t, s)
+		for _, id := range []string{"sess_1", "sess_2", "sess_3"} {
+			if epoch, err := mine.Create(t.Context(), agent.Session{ID: id}, nil); err != nil || epoch == 0 {
+				t.Fatalf("epoch %d, %v", epoch, err)
+			}
+			enter(t, mine, id)
+			mine.Leave(id)
+			if got := owner(others, id); got != a.ID() {
+				t.Errorf("%s belongs to %q, want %q", id, got, a.ID())
+			}
+		}
+		if _, err := mine.Create(t.Context(), agent.Session{ID: "sess_1"}, nil); err == nil {
+			t.Error("one session was made twice")
+		}
+		if n := store.requests(); n != 3 {
+			t.Errorf("the store was asked %d times, want 3", n)
+		}
+		time.Sleep(a.o.Idle + a.o.Idle/2)
+		synctest.Wait()
+		if n := store.requests(); n != 4 {
+			t.Errorf("the store was asked %d times to take them back, want once", n-3)
+		}
+		if got := owner(others, "sess_2"); got != b.ID() {
+			t.Errorf("an idle session belongs to %q, want %q", got, b.ID())
+		}
+		a.Drain()
+		if _, err := mine.Create(t.Context(), agent.Session{ID: "sess_4"}, nil); !errors.Is(err, ErrLeaving) {
+			t.Errorf("made at a replica that is leaving: %v", err)
 		}
 	})
 }

@@ -64,7 +64,7 @@ type opened struct {
 	deadline  time.Time    // of the whole call; zero for none
 	life      lifetime
 	shared    *sharedKey     // nil unless other replicas may get the same key
-	fence     int64          // the epoch under which its session is owned; 0 without other replicas
+	fence     int64          // the epoch under which its session is owned; 0 without other replicas; as hasTurn
 	hasTurn   bool           // of its session; used by the goroutine that runs the call only
 	drafts    []*files.Draft // made by its programs; as hasTurn
 	progress  progress.Log
@@ -140,12 +140,11 @@ func (r *Runtime) sessionOf(ctx context.Context, q *CallRequest) (agent.Session,
 }
 
 // begin registers the call as running, and stores its session where that is new.
-func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) error {
+func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err error) {
 	if err := r.enter(c); err != nil || !newSession {
 		return err
 	}
-	err := r.store.CreateSession(ctx, c.session, map[string]json.RawMessage{})
-	if err != nil {
+	if c.fence, err = r.create(ctx, c.session); err != nil {
 		r.leave(c)
 	}
 	return err

@@ -2,8 +2,10 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -13,6 +15,8 @@ type Owners interface {
 	// Enter returns the epoch under which the session is owned until Leave.
 	Enter(ctx context.Context, sessionID string) (epoch int64, err error)
 	Leave(sessionID string)
+	// Create makes a session that is owned until Leave.
+	Create(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) (epoch int64, err error)
 	// Fenced is called when the store refused a commit under that epoch.
 	Fenced(sessionID string)
 }
@@ -32,7 +36,16 @@ func (r *Runtime) own(ctx context.Context, sessionID string) (epoch int64, err e
 	return r.o.Owners.Enter(ctx, sessionID)
 }
 
-// disown ends what own began. Epoch 0 is nothing.
+// create makes a session and has this replica own it until disown is called. Its epoch is as in own.
+func (r *Runtime) create(ctx context.Context, s agent.Session) (epoch int64, err error) {
+	empty := map[string]json.RawMessage{}
+	if r.o.Owners == nil {
+		return 0, r.store.CreateSession(ctx, s, empty)
+	}
+	return r.o.Owners.Create(ctx, s, empty)
+}
+
+// disown ends what own or create began. Epoch 0 is nothing.
 func (r *Runtime) disown(sessionID string, epoch int64) {
 	if epoch != 0 {
 		r.o.Owners.Leave(sessionID)

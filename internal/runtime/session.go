@@ -141,6 +141,7 @@ func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMe
 
 // PatchContext applies a JSON merge patch (RFC 7396) and returns the whole context. It waits for the session's turn, so
 // that it falls between calls. The audit trail keeps what was in the changed keys before and after, secrets masked, until the session is deleted.
+// Where another replica took the session meanwhile, nothing was changed, and the error says whose it is.
 func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage, error) {
 	if agent.Kind(patch) != "object" {
 		return nil, &agent.InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object", Hint: `{"key": "value", "gone": null}`}
@@ -148,7 +149,16 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	if _, err := r.store.Session(ctx, id); err != nil {
 		return nil, err
 	}
-	_, leave, err := r.Turn(ctx, id)
+	shown, err := r.patchContext(ctx, id, patch, actor)
+	if errors.Is(err, store.ErrFenced) && r.o.Owners != nil {
+		r.o.Owners.Fenced(id)
+		return r.patchContext(ctx, id, patch, actor)
+	}
+	return shown, err
+}
+
+func (r *Runtime) patchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage, error) {
+	epoch, leave, err := r.Turn(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +178,7 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 		return nil, err
 	}
 	entry.After = r.audited(before, change)
-	return shownContext(r.store.ChangeContext(ctx, id, change, &entry))
+	return shownContext(r.store.ChangeContext(ctx, id, epoch, change, &entry))
 }
 
 // audited is what the audit trail keeps of the keys that change.

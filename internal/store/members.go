@@ -86,6 +86,16 @@ func (m *Members) List() []Replica {
 	return out
 }
 
+// Alive returns ErrFenced unless the replica's time is not over.
+func (m *Members) Alive(id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.alive(id) {
+		return ErrFenced
+	}
+	return nil
+}
+
 // alive reports whether the replica's time is not over. The caller holds mu.
 func (m *Members) alive(id string) bool {
 	r, known := m.replicas[id]
@@ -116,11 +126,13 @@ func (m *Members) Own(ns agent.Namespace, session, replica string) (Ownership, e
 	return o, nil
 }
 
-func (m *Members) Disown(ns agent.Namespace, session string, o Ownership) {
+func (m *Members) Disown(ns agent.Namespace, owned map[string]Ownership) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if k := (spaceKey{ns, session}); m.owned[k].Epoch == o.Epoch {
-		delete(m.owned, k)
+	for session, o := range owned {
+		if k := (spaceKey{ns, session}); m.owned[k].Epoch == o.Epoch {
+			delete(m.owned, k)
+		}
 	}
 }
 

@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // Join is part of Store.
@@ -34,9 +37,20 @@ func (n *memoryNamespace) Own(_ context.Context, sessionID, replica string) (Own
 	return n.members.Own(n.name, sessionID, replica)
 }
 
+// CreateOwned is part of Namespace.
+func (n *memoryNamespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica string) (Ownership, error) {
+	if err := n.members.Alive(replica); err != nil {
+		return Ownership{}, err
+	}
+	if err := n.CreateSession(ctx, s, sessionContext); err != nil {
+		return Ownership{}, err
+	}
+	return n.Own(ctx, s.ID, replica)
+}
+
 // Disown is part of Namespace.
-func (n *memoryNamespace) Disown(_ context.Context, sessionID string, o Ownership) error {
-	n.members.Disown(n.name, sessionID, o)
+func (n *memoryNamespace) Disown(_ context.Context, owned map[string]Ownership) error {
+	n.members.Disown(n.name, owned)
 	return nil
 }
 

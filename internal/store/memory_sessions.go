@@ -130,7 +130,7 @@ func (n *memoryNamespace) Context(_ context.Context, sessionID string) (map[stri
 }
 
 // ChangeContext is part of Namespace.
-func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
+func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
@@ -139,6 +139,9 @@ func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, c
 	s := n.sessions[sessionID]
 	if s == nil {
 		return nil, ErrNotFound
+	}
+	if err := n.members.Fenced(n.name, sessionID, fence); err != nil {
+		return nil, err
 	}
 	c.Apply(s.context)
 	s.session.UpdatedAt = n.now()

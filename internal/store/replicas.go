@@ -2,8 +2,11 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // ErrFenced is returned to a replica that another one has taken over from: it must not go on with what it had begun.
@@ -44,8 +47,10 @@ type Owners interface {
 	// Own takes the session for the replica where nobody owns it or its owner is dead, and returns who owns it now. ErrNotFound: there is no such
 	// session. ErrFenced: the replica is not alive.
 	Own(ctx context.Context, sessionID, replica string) (Ownership, error)
-	// Disown gives the session back. It does nothing when somebody else owns it by now.
-	Disown(ctx context.Context, sessionID string, o Ownership) error
+	// CreateOwned is CreateSession of a session that the replica owns from the start. ErrExists; ErrFenced: the replica is not alive.
+	CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica string) (Ownership, error)
+	// Disown gives sessions back, by id. It does nothing with those that somebody else owns by now.
+	Disown(ctx context.Context, owned map[string]Ownership) error
 }
 
 // Leases gives exclusive rights, and keeps what their holders leave for each other.

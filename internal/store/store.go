@@ -90,8 +90,8 @@ type Sessions interface {
 
 	// Context returns the session's context by top-level key: the caller's own map of shared values.
 	Context(ctx context.Context, sessionID string) (map[string]json.RawMessage, error)
-	// ChangeContext changes it outside a call and returns the whole. audit is the entry of the change, nil for none.
-	ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error)
+	// ChangeContext changes it outside a call and returns the whole. fence is as in CallCommit: ErrFenced. audit is the entry of the change, nil for none.
+	ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error)
 
 	// History pages through a session's records.
 	History(ctx context.Context, sessionID string, q HistoryQuery) (HistoryPage, error)

@@ -2,8 +2,10 @@ package disk
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -36,9 +38,20 @@ func (n *namespace) Own(_ context.Context, sessionID, replica string) (store.Own
 	return n.members.Own(n.name, sessionID, replica)
 }
 
+// CreateOwned is part of store.Namespace.
+func (n *namespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica string) (store.Ownership, error) {
+	if err := n.members.Alive(replica); err != nil {
+		return store.Ownership{}, err
+	}
+	if err := n.CreateSession(ctx, s, sessionContext); err != nil {
+		return store.Ownership{}, err
+	}
+	return n.Own(ctx, s.ID, replica)
+}
+
 // Disown is part of store.Namespace.
-func (n *namespace) Disown(_ context.Context, sessionID string, o store.Ownership) error {
-	n.members.Disown(n.name, sessionID, o)
+func (n *namespace) Disown(_ context.Context, owned map[string]store.Ownership) error {
+	n.members.Disown(n.name, owned)
 	return nil
 }
 

@@ -174,7 +174,7 @@ func script(now func() time.Time) []step {
 	w.call("sess_1", "add", "")
 	w.call("sess_2", "add", "gen-2")
 	w.add("context", func(ctx context.Context, n store.Namespace) error {
-		_, err := n.ChangeContext(ctx, "sess_2", agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage("true")}, Delete: []string{"first"}}, nil)
+		_, err := n.ChangeContext(ctx, "sess_2", 0, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage("true")}, Delete: []string{"first"}}, nil)
 		return err
 	})
 	w.add("disconnect mail", func(ctx context.Context, n store.Namespace) error {

@@ -196,13 +196,13 @@ func (p *sessions) Context(_ context.Context, sessionID string) (map[string]json
 }
 
 // ChangeContext is part of store.Namespace.
-func (p *sessions) ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
+func (p *sessions) ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
 	if _, err := p.get(sessionID); err != nil {
 		return nil, err
 	}
 	e := p.n.newEntry()
 	e.Session, e.Context, e.Audit = sessionID, &c, audit
-	if err := p.n.commit(ctx, &commit{entry: e}); err != nil {
+	if err := p.n.commit(ctx, &commit{entry: e, check: func() error { return p.n.members.Fenced(p.n.name, sessionID, fence) }}); err != nil {
 		return nil, err
 	}
 	return e.planned.session.values(), nil

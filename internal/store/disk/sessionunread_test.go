@@ -43,7 +43,7 @@ func TestUnreadSessions(t *testing.T) {
 			return s.CommitCall(t.Context(), storetest.NewCommit(id, "call_"+id, simStart))
 		}),
 		"context": each(func(s *testStore, id string) error {
-			_, err := s.ChangeContext(t.Context(), id, agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage("2")}}, nil)
+			_, err := s.ChangeContext(t.Context(), id, 0, agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage("2")}}, nil)
 			return err
 		}),
 		"create again": each(func(s *testStore, id string) error {

@@ -62,7 +62,11 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 		if err := freeSessions(ctx, tx, id); err != nil || id == "" {
 			return err
 		}
-		_, err := tx.Exec(ctx, "DELETE FROM leases WHERE holder = $1", key(id))
+		if _, err := tx.Exec(ctx, "DELETE FROM leases WHERE holder = $1", key(id)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `DELETE FROM spend_chunks c USING (SELECT ns, cap FROM spend_chunks WHERE replica = $1 ORDER BY ns, cap FOR UPDATE) AS k
+			WHERE c.ns = k.ns AND c.cap = k.cap AND c.replica = $1`, key(id))
 		return err
 	})
 }
@@ -147,15 +151,20 @@ func readReplica(ctx context.Context, tx pgx.Tx, id string) (r store.Replica, al
 	return r, alive, nil
 }
 
-// Disown is part of store.Namespace.
-func (n *Namespace) Disown(ctx context.Context, sessionID string, o store.Ownership) error {
+// Disown is part of store.Namespace. Rows are locked in the order in which commits lock them.
+func (n *Namespace) Disown(ctx context.Context, owned map[string]store.Ownership) error {
+	ids, replicas, epochs := make([]string, 0, len(owned)), make([]string, 0, len(owned)), make([]int64, 0, len(owned))
+	for id, o := range owned {
+		ids, replicas, epochs = append(ids, key(id)), append(replicas, key(o.Replica)), append(epochs, o.Epoch)
+	}
 	return n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		ns, err := n.key(ctx)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "UPDATE sessions SET replica = NULL, epoch = nextval('epochs') WHERE ns = $1 AND id = $2 AND replica = $3 AND epoch = $4",
-			ns, key(sessionID), key(o.Replica), o.Epoch)
+		_, err = tx.Exec(ctx, `UPDATE sessions s SET replica = NULL, epoch = nextval('epochs')
+			FROM (SELECT s.ns, s.id FROM sessions s JOIN unnest($2::text[], $3::text[], $4::int8[]) AS o (id, replica, epoch) USING (id, replica, epoch)
+				WHERE s.ns = $1 ORDER BY s.ns, s.id FOR UPDATE OF s) AS k WHERE (s.ns, s.id) = (k.ns, k.id)`, ns, ids, replicas, epochs)
 		return err
 	})
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,29 +16,56 @@ import (
 
 // CreateSession is part of store.Namespace.
 func (n *Namespace) CreateSession(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) error {
+	_, err := n.create(ctx, s, sessionContext, nil)
+	return err
+}
+
+// CreateOwned is part of store.Namespace.
+func (n *Namespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica string) (store.Ownership, error) {
+	return n.create(ctx, s, sessionContext, &replica)
+}
+
+// create makes a session, which the replica owns unless that is nil.
+func (n *Namespace) create(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica *string) (o store.Ownership, err error) {
 	updated := s.UpdatedAt
 	s.HistorySize, s.Revision, s.UpdatedAt = 0, 0, time.Time{} // columns have them
 	doc, err := json.Marshal(&s)
 	if err != nil {
-		return err
+		return o, err
 	}
 	values := agent.ContextChange{Set: sessionContext}
 	if err := valid(&values); err != nil {
-		return err
+		return o, err
 	}
-	return n.change(ctx, func(ctx context.Context, c *change) error {
-		tag, err := c.Exec(ctx, `INSERT INTO sessions (ns, id, owner, ephemeral, updated_at, doc) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT DO NOTHING`, c.ns, key(s.ID), key(owner(&s)), ids.Ephemeral(s.ID), updated, doc)
+	err = n.change(ctx, func(ctx context.Context, c *change) error {
+		var by *string
+		if replica != nil {
+			self, alive, err := readReplica(ctx, c, key(*replica))
+			if err != nil {
+				return err
+			}
+			if !alive {
+				return store.ErrFenced
+			}
+			o.Replica, o.Address, by = self.ID, self.Address, new(key(*replica))
+		}
+		err := c.QueryRow(ctx, `INSERT INTO sessions (ns, id, owner, ephemeral, updated_at, doc, replica, epoch)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $7::text IS NULL THEN 0 ELSE nextval('epochs') END) ON CONFLICT DO NOTHING RETURNING epoch`,
+			c.ns, key(s.ID), key(owner(&s)), ids.Ephemeral(s.ID), updated, doc, by).Scan(&o.Epoch)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return store.ErrExists
+		}
 		if err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return store.ErrExists
 		}
 		b := &pgx.Batch{}
 		queueContext(b, c.ns, s.ID, &values)
 		return c.send(ctx, b)
 	})
+	if err != nil {
+		return store.Ownership{}, err
+	}
+	return o, nil
 }
 
 // owner is whose the session is; calls of the session whose entries name nobody are theirs.
@@ -98,17 +126,18 @@ func (n *Namespace) Context(ctx context.Context, sessionID string) (values map[s
 }
 
 // ChangeContext is part of store.Namespace.
-func (n *Namespace) ChangeContext(ctx context.Context, sessionID string, x agent.ContextChange, audit *agent.AuditEntry) (values map[string]json.RawMessage, err error) {
+func (n *Namespace) ChangeContext(ctx context.Context, sessionID string, fence int64, x agent.ContextChange, audit *agent.AuditEntry) (values map[string]json.RawMessage, err error) {
 	if err := valid(&x); err != nil {
 		return nil, err
 	}
 	err = n.change(ctx, func(ctx context.Context, c *change) error {
-		tag, err := c.Exec(ctx, "UPDATE sessions SET updated_at = $3, revision = revision + 1 WHERE ns = $1 AND id = $2", c.ns, key(sessionID), n.store.o.Now())
+		var epoch int64
+		err := c.QueryRow(ctx, "UPDATE sessions SET updated_at = $3, revision = revision + 1 WHERE ns = $1 AND id = $2 RETURNING epoch", c.ns, key(sessionID), n.store.o.Now()).Scan(&epoch)
 		if err != nil {
 			return err
 		}
-		if tag.RowsAffected() == 0 {
-			return store.ErrNotFound
+		if fence != 0 && fence != epoch {
+			return store.ErrFenced
 		}
 		b := &pgx.Batch{}
 		queueContext(b, c.ns, sessionID, &x)

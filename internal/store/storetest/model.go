@@ -68,7 +68,7 @@ func model(t *testing.T, r *rig) {
 			}
 		case 7:
 			both("context", func(s store.Namespace) error {
-				_, err := s.ChangeContext(r.ctx, id, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(fmt.Sprint(step))}, Delete: []string{"last"}}, nil)
+				_, err := s.ChangeContext(r.ctx, id, 0, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(fmt.Sprint(step))}, Delete: []string{"last"}}, nil)
 				return err
 			})
 		default:

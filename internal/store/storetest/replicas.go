@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -84,9 +85,9 @@ func ownership(t *testing.T, r *rig) {
 	if _, err := r.s.Own(r.ctx, "sess_1", "nobody"); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("by a replica that is not there: got %v, want ErrFenced", err)
 	}
-	r.ok(r.s.Disown(r.ctx, "sess_1", first))
+	r.ok(r.s.Disown(r.ctx, map[string]store.Ownership{"sess_1": first}))
 	second := r.own(other, "sess_1", "b", "b")
-	r.ok(r.s.Disown(r.ctx, "sess_1", first)) // is not the owner any more
+	r.ok(r.s.Disown(r.ctx, map[string]store.Ownership{"sess_1": first})) // is not the owner any more
 	r.own(r.s, "sess_1", "a", "b")
 	r.ok(r.store.Leave(r.ctx, "b"))
 	third := r.own(r.s, "sess_1", "a", "a")
@@ -99,6 +100,20 @@ func ownership(t *testing.T, r *rig) {
 	r.ok(r.s.DeleteSession(r.ctx, "sess_1", nil))
 	if _, err := r.s.Own(r.ctx, "sess_1", "c"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a deleted session: got %v, want ErrNotFound", err)
+	}
+	made := agent.Session{ID: "sess_4", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}
+	if _, err := r.s.CreateOwned(r.ctx, made, nil, "nobody"); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("made by a replica that is not there: got %v, want ErrFenced", err)
+	}
+	fifth, err := r.s.CreateOwned(r.ctx, made, map[string]json.RawMessage{"a": json.RawMessage("1")}, "c")
+	if r.ok(err); fifth.Replica != "c" || fifth.Epoch <= fourth.Epoch || r.own(other, "sess_4", "c", "c") != fifth {
+		t.Errorf("made by its owner: got %+v", fifth)
+	}
+	if _, err := r.s.CreateOwned(r.ctx, made, nil, "c"); !errors.Is(err, store.ErrExists) {
+		t.Errorf("made twice: got %v, want ErrExists", err)
+	}
+	if memory, err := other.Context(r.ctx, "sess_4"); err != nil || string(memory["a"]) != "1" {
+		t.Errorf("its context: %v, %v", memory, err)
 	}
 	n := r.in("acme")
 	r.ok(n.CreateSession(r.ctx, agent.Session{ID: "sess_2", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
@@ -117,7 +132,7 @@ func fences(t *testing.T, r *rig) {
 		return n.CommitCall(r.ctx, c)
 	}
 	r.ok(under(r.s, first))
-	r.ok(r.s.Disown(r.ctx, "sess_1", first))
+	r.ok(r.s.Disown(r.ctx, map[string]store.Ownership{"sess_1": first}))
 	if err := under(r.s, first); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("given back: got %v, want ErrFenced", err)
 	}
@@ -135,6 +150,14 @@ func fences(t *testing.T, r *rig) {
 	}
 	r.ok(under(r.s, third))
 	r.commit(r.call("sess_1")) // compares nothing
+	patch := func(n store.Namespace, fence int64, value string) error {
+		_, err := n.ChangeContext(r.ctx, "sess_1", fence, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(value)}}, &agent.AuditEntry{ID: "audit_" + value, Actor: "ann", Action: "context.patch", SessionID: "sess_1"})
+		return err
+	}
+	r.ok(patch(r.s, third.Epoch, "1"))
+	if err := patch(other, second.Epoch, "2"); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("a context, under an earlier epoch: got %v, want ErrFenced", err)
+	}
 	r.everyWay(func() {
 		if got := r.records("sess_1"); len(got) != 5 {
 			t.Errorf("got %d records, want 5", len(got))
@@ -142,6 +165,13 @@ func fences(t *testing.T, r *rig) {
 		a, err := r.s.Artifact(r.ctx, "calculator", "add")
 		if r.ok(err); a.SuccessCount != 4 {
 			t.Errorf("got %d successes, want 4", a.SuccessCount)
+		}
+		memory, err := r.s.Context(r.ctx, "sess_1")
+		if r.ok(err); string(memory["patched"]) != "1" {
+			t.Errorf("got %s in the context, want 1", memory["patched"])
+		}
+		if trail, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 10}); err != nil || len(trail) != 1 {
+			t.Errorf("got %d entries in the audit trail, %v; want 1", len(trail), err)
 		}
 	})
 }

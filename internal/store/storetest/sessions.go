@@ -65,7 +65,7 @@ func sessionsPage(t *testing.T, r *rig) {
 
 func contexts(t *testing.T, r *rig) {
 	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_1"}, map[string]json.RawMessage{"a": json.RawMessage("1"), "b": json.RawMessage("2")}))
-	got, err := r.s.ChangeContext(r.ctx, "sess_1", agent.ContextChange{Set: map[string]json.RawMessage{"c": json.RawMessage(`{"x":[1]}`)}, Delete: []string{"a"}}, nil)
+	got, err := r.s.ChangeContext(r.ctx, "sess_1", 0, agent.ContextChange{Set: map[string]json.RawMessage{"c": json.RawMessage(`{"x":[1]}`)}, Delete: []string{"a"}}, nil)
 	r.ok(err)
 	want := map[string]json.RawMessage{"b": json.RawMessage("2"), "c": json.RawMessage(`{"x":[1]}`)}
 	if !sameJSON(got, want) {
@@ -88,14 +88,14 @@ func contexts(t *testing.T, r *rig) {
 	if _, err := r.s.Context(r.ctx, "sess_2"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("unknown session: got %v, want ErrNotFound", err)
 	}
-	if _, err := r.s.ChangeContext(r.ctx, "sess_2", agent.ContextChange{Delete: []string{"x"}}, nil); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.s.ChangeContext(r.ctx, "sess_2", 0, agent.ContextChange{Delete: []string{"x"}}, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("change of an unknown session: got %v, want ErrNotFound", err)
 	}
 }
 
 func contextsAreTheCallers(t *testing.T, r *rig) {
 	r.session("sess_1")
-	mine, err := r.s.ChangeContext(r.ctx, "sess_1", agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage("1")}}, nil)
+	mine, err := r.s.ChangeContext(r.ctx, "sess_1", 0, agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage("1")}}, nil)
 	r.ok(err)
 	maps.Copy(mine, map[string]json.RawMessage{"a": json.RawMessage("9"), "b": json.RawMessage("9")})
 	got, err := r.s.Context(r.ctx, "sess_1")
