@@ -56,6 +56,7 @@ test-postgres: ## what needs PostgreSQL and pgbouncer, which it installs
 	@scripts/ops-install postgres
 	$(GO) vet -tags postgres ./internal/store/postgres/... ./test/e2e/cluster ./test/e2e/chaos ./bench/scale
 	$(GO) test -tags postgres -count 1 -timeout $(TIMEOUT) ./internal/store/postgres/... ./test/e2e/cluster
+	RECURGENTD_TEST_REPLICAS=1 $(GO) test -count 1 -timeout $(TIMEOUT) ./test/e2e/lifecycle ./test/e2e/history
 	$(GO) test -tags postgres -count 1 -timeout $(TIMEOUT) -run '^TestChaosReplicas$$' ./test/e2e/chaos
 
 test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated programs, crash rounds, chaos, everything under the race detector. make test and make test-ops run a sample of each

@@ -54,14 +54,7 @@ func counting(t *testing.T, spaces []*Namespace, writers, each int) {
 	for w := range writers {
 		group.Go(func() {
 			for i := range each {
-				c := storetest.NewCommit(fmt.Sprint("sess_", (w+i)%2), fmt.Sprintf("call_%02d_%03d", w, i), time.Now())
-				c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{c.Log.CallID: json.RawMessage("1")}}
-				change := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: time.Now(), Result: agent.ClassOK, SessionID: c.SessionID}
-				if i == 0 { // whoever comes first makes it
-					change.Generation = storetest.NewGeneration(fmt.Sprint("gen-", w), fmt.Sprint("package tool // ", w), time.Now())
-				}
-				c.Artifacts = []agent.ArtifactChange{change}
-				c.Tools = []store.ToolChange{{Role: "calculator", At: time.Now(), Used: 1, Register: &agent.Contract{}, IfAbsent: true}}
+				c := countedCall(w, i)
 				if err := spaces[(w+i)%len(spaces)].CommitCall(t.Context(), c); err != nil {
 					t.Errorf("%s: %v", c.Log.CallID, err)
 				}
@@ -70,6 +63,19 @@ func counting(t *testing.T, spaces []*Namespace, writers, each int) {
 	}
 	group.Wait()
 	checkCounts(t, spaces[len(spaces)-1], writers*each)
+}
+
+// countedCall is call i of a writer, as it counts everywhere.
+func countedCall(w, i int) *store.CallCommit {
+	c := storetest.NewCommit(fmt.Sprint("sess_", (w+i)%2), fmt.Sprintf("call_%02d_%03d", w, i), time.Now())
+	c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{c.Log.CallID: json.RawMessage("1")}}
+	change := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: time.Now(), Result: agent.ClassOK, SessionID: c.SessionID}
+	if i == 0 { // whoever comes first makes it
+		change.Generation = storetest.NewGeneration(fmt.Sprint("gen-", w), fmt.Sprint("package tool // ", w), time.Now())
+	}
+	c.Artifacts = []agent.ArtifactChange{change}
+	c.Tools = []store.ToolChange{{Role: "calculator", At: time.Now(), Used: 1, Register: &agent.Contract{}, IfAbsent: true}}
+	return c
 }
 
 // checkCounts checks that each call counts once, everywhere.

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt/prompttest"
@@ -222,17 +221,17 @@ func TestRecordOfANewerVersion(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"w.echo": {rig.ProgEcho}, "w.size": {rig.Program("\treturn len(call.History()), nil")}}))
 	s := d.Session("w")
 	d.Call(s, "echo", 1)
-	d.Stop(syscall.SIGTERM)
-	path := filepath.Join(d.State(), "sessions", s, "history.jsonl")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	newer := strings.Replace(string(data), `"speaker":`, `"mood":{"a":[1,2.50]},"speaker":`, 1)
-	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d.Start()
+	d.Edit(func(dir string) {
+		path := filepath.Join(dir, "sessions", s, "history.jsonl")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		newer := strings.Replace(string(data), `"speaker":`, `"mood":{"a":[1,2.50]},"speaker":`, 1)
+		if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
 	d.WantValue(d.Call(s, "size"), 1, "")
 	if raw := string(d.Do(http.StatusOK, http.MethodGet, "/v1/sessions/"+s+"/history", nil).Body); !strings.Contains(raw, `"mood":{"a":[1,2.50]}`) {
 		t.Errorf("the history is %s", raw)

@@ -159,12 +159,20 @@ func TestHistoryHoldsNoValues(t *testing.T) {
 	if text := string(rig.MustJSON(d.History(s))); strings.Contains(text, "uniquevalueuniquevalue") {
 		t.Error("the history holds the value")
 	}
-	d.Restart()
-	for path, data := range rig.Files(t, d.State()) {
-		if strings.Contains(path, "/sessions/") && strings.Contains(string(data), "uniquevalueuniquevalue") {
-			t.Errorf("%s holds the value", path)
+	d.Look(func(dir string) {
+		files := 0
+		for path, data := range rig.Files(t, dir) {
+			if !strings.Contains(path, "/sessions/") {
+				continue
+			}
+			if files++; strings.Contains(string(data), "uniquevalueuniquevalue") {
+				t.Errorf("%s holds the value", path)
+			}
 		}
-	}
+		if files == 0 {
+			t.Error("no file of a session")
+		}
+	})
 }
 
 // Prompts describe the history within bounds; the current call is not in its own history.

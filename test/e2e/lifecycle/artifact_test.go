@@ -20,7 +20,7 @@ func TestVersionSaysWhatStoredDataDependsOn(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
 	v := d.Get("/v1/version")
 	for k, want := range map[string]any{"name": "recurgentd", "toolstore_schema_version": 1.0, "max_repairs_before_regen": 3.0, "known_tools_prompt_limit": 12.0, "provider": "openai", "model": "scripted",
-		"go_version": runtime.Version(), "engine": "auto", "tier": "engine", "store": "disk", "durability": "always"} {
+		"go_version": runtime.Version(), "engine": "auto", "tier": "engine", "store": rig.Store(t), "durability": "always"} {
 		if v[k] != want {
 			t.Errorf("%s: got %v, want %v", k, v[k], want)
 		}
@@ -37,6 +37,7 @@ func TestVersionSaysWhatStoredDataDependsOn(t *testing.T) {
 
 // With an interval, calls are answered before they are synced: fewer syncs than calls. A kill takes none of them.
 func TestDurabilityInterval(t *testing.T) {
+	rig.OnDisk(t, "a database has a durability of its own")
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}), "--durability", "interval:1s")
 	if got := d.Get("/v1/version")["durability"]; got != "interval:1s" {
@@ -178,6 +179,7 @@ func TestOneSessionInParallel(t *testing.T) {
 // Files that were damaged or tampered with while the daemon was down are moved aside or refused, never
 // run, and the daemon starts.
 func TestDamagedFiles(t *testing.T) {
+	rig.OnDisk(t, "nobody damages single files of a database")
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -57,11 +56,7 @@ func TestSeen(t *testing.T) {
 			t.Errorf("an open label: %s", line)
 		}
 	}
-	d.Stop(syscall.SIGTERM)
-	data, err := os.ReadFile(filepath.Join(d.State(), "calls.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := callLog(d)
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("%d lines for 3 calls", len(lines))
@@ -79,7 +74,18 @@ func TestSeen(t *testing.T) {
 			t.Errorf("line %d: query patterns %v", i, tags)
 		}
 	}
-	d.Start()
+}
+
+// callLog is the call log as it is stored, one line a call.
+func callLog(d *rig.Daemon) (data []byte) {
+	d.T.Helper()
+	d.Look(func(dir string) {
+		var err error
+		if data, err = os.ReadFile(filepath.Join(dir, "calls.jsonl")); err != nil {
+			d.T.Fatal(err)
+		}
+	})
+	return data
 }
 
 // The thirteen fields stand on the log lines of fresh, warm, repaired and extrinsic calls.
@@ -148,11 +154,7 @@ func TestThirteenFieldsOnEveryLine(t *testing.T) {
 		check("GET /v1/calls", e)
 		check("GET /v1/calls/{id}", d.Get("/v1/calls/"+e["call_id"].(string)))
 	}
-	d.Stop(syscall.SIGTERM)
-	data, err := os.ReadFile(filepath.Join(d.State(), "calls.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := callLog(d)
 	lines := 0
 	for line := range strings.Lines(string(data)) {
 		var e map[string]any
@@ -165,5 +167,4 @@ func TestThirteenFieldsOnEveryLine(t *testing.T) {
 	if lines != len(listed) || lines != 11 { // nine calls, two of them with a nested one
 		t.Errorf("%d lines, %d listed, want 11", lines, len(listed))
 	}
-	d.Start()
 }

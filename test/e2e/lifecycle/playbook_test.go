@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -111,12 +110,7 @@ func TestArchiveIsUndoneToTheByte(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})
 	d := rig.Start(t, m)
 	d.Call(d.Session("r"), "m", 1)
-	d.Restart() // everything is written out
-	path := filepath.Join(d.State(), "tools", "r", "m.json")
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := fileOf(d, "m")
 	view := string(d.Do(http.StatusOK, http.MethodGet, "/v1/tools/r/methods/m", nil).Body)
 	for _, args := range [][]string{{"archive", "r"}, {"prune", "--days", "0"}} { // dry runs
 		if out, errs, code := d.Client(append([]string{"tools"}, args...)...); code != 0 || !strings.Contains(out, "would be archived") {
@@ -136,10 +130,8 @@ func TestArchiveIsUndoneToTheByte(t *testing.T) {
 	if is := string(d.Do(http.StatusOK, http.MethodGet, "/v1/tools/r/methods/m", nil).Body); is != view {
 		t.Errorf("restored:\n%s\nwas:\n%s", is, view)
 	}
-	d.Stop(syscall.SIGTERM)
-	after, err := os.ReadFile(path)
-	if err != nil || string(after) != string(before) {
-		t.Errorf("the restored file is another one (%v)", err)
+	if after := fileOf(d, "m"); after != before || before == "" {
+		t.Errorf("the restored file is\n%s\nwas\n%s", after, before)
 	}
 }
 

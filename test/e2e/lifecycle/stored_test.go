@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -22,9 +21,8 @@ func TestStoredProgramsAfterChanges(t *testing.T) {
 	for _, role := range []string{"p", "bad", "tamper"} {
 		d.Call(d.Session(role), "m", 1, 2)
 	}
-	d.Stop(syscall.SIGTERM)
-	edit := func(role string, change func(string) string) {
-		path := filepath.Join(d.State(), "tools", role, "m.json")
+	edit := func(dir, role string, change func(string) string) {
+		path := filepath.Join(dir, "tools", role, "m.json")
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -34,10 +32,11 @@ func TestStoredProgramsAfterChanges(t *testing.T) {
 		}
 	}
 	version := regexp.MustCompile(`("prompt_version": ?)"[^"]*"`)
-	edit("p", func(s string) string { return version.ReplaceAllString(s, `$1"an older prompt"`) })
-	edit("bad", func(s string) string { return s[:len(s)/2] })
-	edit("tamper", func(s string) string { return strings.ReplaceAll(s, "a + b", "a - b") })
-	d.Start()
+	d.Edit(func(dir string) {
+		edit(dir, "p", func(s string) string { return version.ReplaceAllString(s, `$1"an older prompt"`) })
+		edit(dir, "bad", func(s string) string { return s[:len(s)/2] })
+		edit(dir, "tamper", func(s string) string { return strings.ReplaceAll(s, "a + b", "a - b") })
+	})
 	got := d.Call(d.Session("p"), "m", 1, 2)
 	d.WantValue(got, 3, "persisted")
 	if e := d.LogOf(got); e["artifact_prompt_version"] != "an older prompt" {
@@ -51,21 +50,21 @@ func TestStoredProgramsAfterChanges(t *testing.T) {
 // edit stops the daemon, changes the file of an artifact as somebody with an editor would, and starts it again.
 func edit(d *rig.Daemon, role, method string, change func(a map[string]any)) {
 	d.T.Helper()
-	d.Stop(syscall.SIGTERM)
-	path := filepath.Join(d.State(), "tools", role, method+".json")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		d.T.Fatal(err)
-	}
-	var a map[string]any
-	if err := json.Unmarshal(text, &a); err != nil {
-		d.T.Fatal(err)
-	}
-	change(a)
-	if err := os.WriteFile(path, rig.MustJSON(a), 0o600); err != nil {
-		d.T.Fatal(err)
-	}
-	d.Start()
+	d.Edit(func(dir string) {
+		path := filepath.Join(dir, "tools", role, method+".json")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			d.T.Fatal(err)
+		}
+		var a map[string]any
+		if err := json.Unmarshal(text, &a); err != nil {
+			d.T.Fatal(err)
+		}
+		change(a)
+		if err := os.WriteFile(path, rig.MustJSON(a), 0o600); err != nil {
+			d.T.Fatal(err)
+		}
+	})
 }
 
 // A program that an older prompt brought forth is as proven as before: it runs, keeps its counters and its version.

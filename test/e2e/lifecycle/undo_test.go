@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -82,12 +81,13 @@ var journalPlace = regexp.MustCompile(`"lsn": \d+`)
 // fileOf is an artifact's file of role r, except for its place in the journal; "" when there is none.
 func fileOf(d *rig.Daemon, name string) string {
 	d.T.Helper()
-	d.Stop(syscall.SIGTERM)
-	data, err := os.ReadFile(filepath.Join(d.State(), "tools", "r", name+".json"))
-	if err != nil && !os.IsNotExist(err) {
-		d.T.Fatal(err)
-	}
-	d.Start()
+	var data []byte
+	d.Look(func(dir string) {
+		var err error
+		if data, err = os.ReadFile(filepath.Join(dir, "tools", "r", name+".json")); err != nil && !os.IsNotExist(err) {
+			d.T.Fatal(err)
+		}
+	})
 	return journalPlace.ReplaceAllString(string(data), "")
 }
 

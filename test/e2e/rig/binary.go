@@ -13,7 +13,7 @@ import (
 // Client runs a client command of the real binary against the daemon.
 func (d *Daemon) Client(args ...string) (stdout, stderr string, code int) {
 	d.T.Helper()
-	return Run(d.T, append(Environment(d.Dir), "RECURGENT_URL="+d.URL), args...)
+	return Run(d.T, append(Environment(d.Dir), "RECURGENT_URL="+d.anyURL()), args...)
 }
 
 // Run runs the binary to its end with exactly that environment.

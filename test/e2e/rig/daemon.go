@@ -2,12 +2,14 @@ package rig
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +38,10 @@ type Daemon struct {
 	Log    *os.File // takes stderr instead, where it is set
 	Alone  bool     // it has no terminal, whoever runs the tests
 	HTTP   *http.Client
+
+	database string    // URL; "" where it keeps its things in its directory
+	own      []string  // what each replica has in its environment beside Env
+	others   []*Daemon // the replicas beside it
 }
 
 // Start starts a daemon on a fresh directory, with the model behind it where there is one, and waits until it is ready.
@@ -48,6 +54,7 @@ func Start(t *testing.T, m *Model, args ...string) *Daemon {
 func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	t.Helper()
 	d := &Daemon{T: t, Dir: t.TempDir(), Args: args, Output: &Buffer{}, HTTP: apitest.Client(t)}
+	d.share()
 	d.HTTP.Timeout = Patience
 	d.Env = append(append(Environment(d.Dir), "RECURGENT_NATIVE=off"), env...) // builds take the processor from other tests
 	if m != nil {
@@ -56,7 +63,7 @@ func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	d.Start()
 	t.Cleanup(func() {
 		d.Stop(syscall.SIGKILL)
-		CheckStoredFiles(t, d.State())
+		d.checkStored()
 		if t.Failed() {
 			t.Logf("the daemon said:\n%s", d.Output)
 		}
@@ -100,8 +107,19 @@ var readyLine = regexp.MustCompile(`^recurgentd is ready on (https?://\S+)`)
 // Start starts it again, on its data, and waits until it is ready.
 func (d *Daemon) Start() {
 	d.T.Helper()
+	for _, other := range d.others {
+		other.Args, other.Env, other.Log, other.Alone = d.Args, d.Env, d.Log, d.Alone
+	}
+	for _, one := range d.all() {
+		one.start()
+	}
+}
+
+// start starts the one process, and waits until it is ready.
+func (d *Daemon) start() {
+	d.T.Helper()
 	d.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, d.Args...)...)
-	d.Cmd.Env, d.Cmd.Dir, d.Cmd.Stderr = d.Env, d.Dir, d.Output
+	d.Cmd.Env, d.Cmd.Dir, d.Cmd.Stderr = slices.Concat(d.Env, d.own), d.Dir, d.Output
 	if d.Log != nil {
 		d.Cmd.Stderr = d.Log
 	}
@@ -139,12 +157,25 @@ func (d *Daemon) Start() {
 // Stop sends the signal and waits for the end. It returns the exit code, -1 for a death by signal.
 func (d *Daemon) Stop(s syscall.Signal) int {
 	d.T.Helper()
-	_ = d.Cmd.Process.Signal(s) // one that has ended cannot take it
+	for _, one := range d.all() {
+		_ = one.Cmd.Process.Signal(s) // one that has ended cannot take it
+	}
 	return d.Wait()
 }
 
-// Wait waits for the end and returns the exit code.
+// Wait waits for the end and returns the exit code; of several replicas, one that is not 0.
 func (d *Daemon) Wait() int {
+	d.T.Helper()
+	code := 0
+	for _, one := range d.all() {
+		code = cmp.Or(code, one.wait())
+	}
+	d.HTTP.CloseIdleConnections()
+	return code
+}
+
+// wait waits for the end of the one process.
+func (d *Daemon) wait() int {
 	d.T.Helper()
 	select {
 	case <-d.exited:
@@ -153,7 +184,6 @@ func (d *Daemon) Wait() int {
 		<-d.exited
 		d.T.Errorf("the daemon did not end within %s", Patience)
 	}
-	d.HTTP.CloseIdleConnections()
 	return d.Cmd.ProcessState.ExitCode()
 }
 

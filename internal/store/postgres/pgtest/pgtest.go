@@ -57,6 +57,17 @@ func NewDatabase(tb testing.TB) string {
 	return url
 }
 
+// Clear makes a database of NewDatabase empty again, and ends its connections.
+func Clear(tb testing.TB, address string) {
+	tb.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	shared.cluster.Exec(tb, "postgres", "DROP DATABASE "+name+" WITH (FORCE)", "CREATE DATABASE "+name)
+}
+
 // Start starts a cluster, which ends with the test.
 func Start(tb testing.TB, o Options) *Cluster {
 	tb.Helper()

@@ -21,6 +21,10 @@ func TestDatabasesAreApart(t *testing.T) {
 	if got := psql(t, b, "SELECT count(*) FROM pg_tables WHERE tablename = 't'"); got != "0" {
 		t.Errorf("a table of one database is in the other %s times", got)
 	}
+	Clear(t, a)
+	if got := psql(t, a, "SELECT count(*) FROM pg_tables WHERE tablename = 't'"); got != "0" {
+		t.Errorf("a table is %s times in a database that was cleared", got)
+	}
 }
 
 // psql runs SQL by a URL, as clients do.

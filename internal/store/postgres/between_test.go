@@ -1,0 +1,233 @@
+//go:build postgres
+
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
+)
+
+// What a between does to a connection on which a transaction is open and waits for more: the database has answered its first
+// batch.
+const (
+	betweenCuts   = iota // breaks it
+	betweenStalls        // passes nothing on any more, as from a process that was stopped
+	betweenKills         // breaks it and all others, and takes none, as from a process that was killed
+)
+
+// A between passes on what a store and its database say to each other, until a transaction is open that it is to spoil.
+type between struct {
+	url    string // that leads through it
+	does   int
+	spoils atomic.Int32  // so many transactions are to be spoiled yet
+	met    chan struct{} // one for each that was
+
+	mu    sync.Mutex
+	conns []net.Conn // guarded by mu
+	dead  bool       // guarded by mu
+}
+
+// newBetween stands before the database of that URL until the test ends.
+func newBetween(t *testing.T, database string, does int) *between {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	socket := filepath.Join(q.Get("host"), ".s.PGSQL.5432")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(listener.Addr().String())
+	q.Set("host", host)
+	q.Set("port", port)
+	u.RawQuery = q.Encode()
+	b := &between{url: u.String(), does: does, met: make(chan struct{}, 100)}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("unix", socket)
+			if err != nil || !b.add(client, server) {
+				_ = client.Close()
+				continue
+			}
+			running.Go(func() { // ends with the connections
+				_, _ = io.Copy(server, client)
+				_ = server.Close()
+			})
+			running.Go(func() {
+				if !b.answers(client, server) {
+					_ = client.Close()
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		b.end()
+		running.Wait()
+	})
+	return b
+}
+
+func (b *between) add(client, server net.Conn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conns = append(b.conns, client, server)
+	return !b.dead
+}
+
+// end breaks all connections, and takes no more.
+func (b *between) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dead = true
+	for _, c := range b.conns {
+		_ = c.Close()
+	}
+}
+
+// answers passes on what the database says, message by message, and reports whether the client shall go on waiting for more.
+func (b *between) answers(client, server net.Conn) (stalled bool) {
+	for {
+		head := make([]byte, 5) // the type, and the length with its own four bytes
+		if _, err := io.ReadFull(server, head); err != nil {
+			return false
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
+		if _, err := io.ReadFull(server, body); err != nil {
+			return false
+		}
+		open := head[0] == 'Z' && len(body) == 1 && body[0] == 'T' // ready for the next batch of a transaction
+		if open && b.spoils.Add(-1) >= 0 {
+			switch b.does {
+			case betweenCuts:
+				_ = server.Close()
+			case betweenKills:
+				b.end()
+			}
+			b.met <- struct{}{}
+			return b.does == betweenStalls
+		}
+		if _, err := client.Write(append(head, body...)); err != nil {
+			return false
+		}
+	}
+}
+
+// behind opens a store behind a between, and one that leads past it, with what their default namespaces hold. The first one is quiet but for
+// what it is asked.
+func behind(t *testing.T, does int) (b *between, s *Store, through, past *Namespace) {
+	t.Helper()
+	database := pgtest.NewDatabase(t)
+	_, spaces := opened(t, database, 1)
+	created(t, spaces[0], "sess_0", "sess_1")
+	b = newBetween(t, database, does)
+	o := DefaultOptions(b.url)
+	o.Direct, o.Poll = database, time.Hour
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		b.end() // a connection that answers nothing keeps the store from closing for a while
+		_ = s.Close(context.Background())
+	})
+	if through, err = s.Space(agent.DefaultNamespace); err != nil {
+		t.Fatal(err)
+	}
+	if err := through.ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b, s, through, spaces[0]
+}
+
+// wantWhole demands that so many calls were committed, and that they are whole.
+func wantWhole(t *testing.T, n *Namespace, calls int) {
+	t.Helper()
+	checkCounts(t, n, calls)
+	r, err := n.store.Verify(t.Context())
+	if err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %v, %v", r.Problems, err)
+	}
+}
+
+// A transaction whose connection breaks between its batches is repeated, and its calls count once.
+func TestCutBetweenBatches(t *testing.T) {
+	t.Parallel()
+	b, _, through, past := behind(t, betweenCuts)
+	const cuts, writers = 4, 6
+	b.spoils.Store(cuts)
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := range 2 {
+				if err := through.CommitCall(t.Context(), countedCall(w, i)); err != nil {
+					t.Errorf("writer %d, call %d: %v", w, i, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if n := len(b.met); n != cuts {
+		t.Errorf("%d transactions were cut, want %d", n, cuts)
+	}
+	wantWhole(t, past, 2*writers)
+}
+
+// Of a replica that is killed between the batches nothing is there, and the next group of another one goes on.
+func TestKilledBetweenBatches(t *testing.T) {
+	t.Parallel()
+	b, s, through, past := behind(t, betweenKills)
+	b.spoils.Store(1)
+	lost := make(chan error, 1)
+	go func() { lost <- through.CommitCall(t.Context(), countedCall(0, 0)) }()
+	<-b.met
+	s.kill()
+	if err := <-lost; err == nil {
+		t.Error("a call that was never committed was acknowledged")
+	}
+	if err := past.CommitCall(t.Context(), countedCall(2, 0)); err != nil { // in the same session, on the same artifact
+		t.Fatal(err)
+	}
+	wantWhole(t, past, 1)
+}
+
+// A replica that is stopped between the batches holds its locks until the database gives up on it: then others go on, and
+// when it goes on itself, its call counts once.
+func TestStoppedBetweenBatches(t *testing.T) {
+	t.Parallel()
+	b, _, through, past := behind(t, betweenStalls)
+	b.spoils.Store(1)
+	stopped := make(chan error, 1)
+	go func() { stopped <- through.CommitCall(t.Context(), countedCall(0, 0)) }()
+	<-b.met
+	if records, err := past.History(t.Context(), "sess_0", store.HistoryQuery{}); err != nil || records.Size != 0 {
+		t.Errorf("%d records are seen of a call that is not committed, %v", records.Size, err)
+	}
+	if err := past.CommitCall(t.Context(), countedCall(2, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	wantWhole(t, past, 2)
+}

@@ -1,0 +1,179 @@
+package rig
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/api/apitest"
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
+	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
+)
+
+// Replicas is the variable that says what the daemons under test keep their things in. Unset, each has its directory. With a
+// number, each is that many replicas, which share a PostgreSQL database of their own: what a test asks its daemon goes to one
+// of them at random, and they start and end together.
+const Replicas = "RECURGENTD_TEST_REPLICAS"
+
+// OnDisk skips a test of what only daemons with a data directory have, or do.
+func OnDisk(t *testing.T, why string) {
+	t.Helper()
+	if replicas(t) > 0 {
+		t.Skipf("with a database: %s", why)
+	}
+}
+
+// Alone skips a test of what each replica has for itself, where there are several.
+func Alone(t *testing.T, why string) {
+	t.Helper()
+	if replicas(t) > 1 {
+		t.Skipf("with several replicas: %s", why)
+	}
+}
+
+// Store is what the daemons under test keep their things in, as they name it.
+func Store(t *testing.T) string {
+	t.Helper()
+	if replicas(t) > 0 {
+		return "postgres"
+	}
+	return "disk"
+}
+
+// replicas is how many share a database, 0 for a daemon with a data directory.
+func replicas(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(Replicas)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q, not a number of replicas", Replicas, text)
+	}
+	return n
+}
+
+// share gives the daemon a database instead of a directory, and others to share it with, as the variable says.
+func (d *Daemon) share() {
+	d.T.Helper()
+	n := replicas(d.T)
+	if n == 0 {
+		return
+	}
+	d.database = pgtest.NewDatabase(d.T)
+	d.own = []string{"RECURGENT_STORE=" + d.database}
+	if n == 1 {
+		return
+	}
+	d.HTTP = &http.Client{Transport: apitest.Over(d.T, spread{d, http.DefaultTransport.(*http.Transport).Clone()})}
+	ca := apptest.NewAuthority(d.T)
+	for i := range n {
+		dir := d.T.TempDir()
+		cert, key := ca.Pair(d.T, int64(i+2)).Write(d.T, dir)
+		own := []string{"RECURGENT_STORE=" + d.database, "RECURGENT_ADVERTISE=127.0.0.1:0", "RECURGENT_CLUSTER_CA=" + ca.Write(d.T, dir), "RECURGENT_CLUSTER_CERT=" + cert, "RECURGENT_CLUSTER_KEY=" + key}
+		if i == 0 {
+			d.own = own
+			continue
+		}
+		own = append(own, "HOME="+dir, "XDG_STATE_HOME="+filepath.Join(dir, "xdg"))
+		d.others = append(d.others, &Daemon{T: d.T, Dir: dir, own: own, Output: d.Output})
+	}
+}
+
+// all are the replicas, of which the daemon is the first.
+func (d *Daemon) all() []*Daemon { return append([]*Daemon{d}, d.others...) }
+
+// anyURL is the URL of one of the replicas.
+func (d *Daemon) anyURL() string {
+	all := d.all()
+	return all[rand.IntN(len(all))].URL
+}
+
+// spread sends each request for the daemon to one of its replicas.
+type spread struct {
+	d    *Daemon
+	next *http.Transport
+}
+
+func (s spread) RoundTrip(r *http.Request) (*http.Response, error) {
+	first, err := url.Parse(s.d.URL)
+	if err != nil {
+		return nil, err
+	}
+	other, err := url.Parse(s.d.anyURL())
+	if err != nil {
+		return nil, err
+	}
+	if r.URL.Host == first.Host {
+		r = r.Clone(r.Context())
+		r.URL.Host = other.Host
+		if r.Host == first.Host {
+			r.Host = other.Host
+		}
+	}
+	return s.next.RoundTrip(r)
+}
+
+func (s spread) CloseIdleConnections() { s.next.CloseIdleConnections() }
+
+// Look lets read see the files of what is stored: the data directory of the daemon, which is stopped meanwhile, or a copy of
+// its database in that form.
+func (d *Daemon) Look(read func(dir string)) {
+	d.T.Helper()
+	if d.database != "" {
+		read(d.copied())
+		return
+	}
+	d.Stop(syscall.SIGTERM)
+	read(d.State())
+	d.Start()
+}
+
+// copied copies the database into a directory.
+func (d *Daemon) copied() (dir string) {
+	d.T.Helper()
+	dir = filepath.Join(d.T.TempDir(), "copy")
+	d.store("copy", "database", dir)
+	return dir
+}
+
+// Edit stops the daemon, has its stored files changed as somebody with an editor would, and starts it again.
+func (d *Daemon) Edit(change func(dir string)) {
+	d.T.Helper()
+	d.Stop(syscall.SIGTERM)
+	if d.database == "" {
+		change(d.State())
+	} else {
+		dir := d.copied()
+		change(dir)
+		pgtest.Clear(d.T, d.database)
+		d.store("copy", dir, "database")
+	}
+	d.Start()
+}
+
+// checkStored holds what is stored at the end of a test to what must be true of it.
+func (d *Daemon) checkStored() {
+	d.T.Helper()
+	if d.database != "" {
+		d.store("verify")
+		CheckStoredFiles(d.T, d.copied())
+		return
+	}
+	CheckStoredFiles(d.T, d.State())
+}
+
+// store runs a store command on the database.
+func (d *Daemon) store(args ...string) {
+	d.T.Helper()
+	env := append(Environment(d.Dir), d.own[0])
+	if out, errs, code := Run(d.T, env, append([]string{"store"}, args...)...); code != 0 {
+		d.T.Errorf("store %v: exit code %d: %s%s", args, code, out, errs)
+	}
+}
