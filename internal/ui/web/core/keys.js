@@ -50,7 +50,7 @@ export function listen(lead) {
       const field = /** @type {HTMLInputElement | null} */ (document.querySelector('main [data-search]'));
       if (!field) return;
       field.focus();
-      field.select();
+      field.select?.(); // a list of choices has none
     } else if (e.key !== 'Enter' || !open()) return;
     e.preventDefault();
   });

@@ -21,7 +21,7 @@ export function setToken(value) {
 }
 
 /** can reports whether a request that needs the scope would be allowed.
- * @param {string} [scope] read, call, operate or admin; none is always allowed */
+ * @param {string} [scope] read, call, operate or admin, or several with blanks between; none is always allowed */
 export function can(scope) {
-  return !scope || !!who.value?.scopes.includes(/** @type {any} */ (scope));
+  return !scope || scope.split(' ').every((s) => who.value?.scopes.includes(/** @type {any} */ (s)));
 }

@@ -25,7 +25,7 @@ export function Judge({ call, onChange }) {
   if (of.data === undefined) return null;
   if (!verdict && !can('call')) return null;
   return html`<${Section} title="Verdict" actions=${html`
-      ${verdict && html`<${Action} label="Take back" method="DELETE" path=${url} scope="call" onDone=${changed} done="The verdict is taken back." />`}
+      ${verdict && html`<${Action} label="Take back" method="DELETE" path=${url} scope=${verdict.example_state === 'proposed' ? 'call' : 'call operate'} onDone=${changed} done="The verdict is taken back." />`}
       ${(!verdict || verdict.verdict !== 'right') && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict} onDone=${changed} done="Judged right: the answer is an example now." />`}
       ${can('call') && html`<button type="button" aria-expanded=${form} onClick=${() => setForm(!form)}>Wrong …</button>`}`}>
     ${!verdict && !form && html`<p class="quiet">Nobody has judged this answer. A right one becomes an example; a wrong one has the program corrected, and the old one answers until then.</p>`}
