@@ -5,7 +5,7 @@ import { href } from '../core/route.js';
 import { forest } from '../core/tree.js';
 import { args, duration, fullTime, plural, source, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
-import { Shown, useLoad, Failure } from '../parts/load.js';
+import { absent, Empty, Shown, useLoad, Failure } from '../parts/load.js';
 import { Action, Curl } from '../parts/action.js';
 import { Code, Json } from '../parts/value.js';
 import { Table } from '../parts/table.js';
@@ -24,7 +24,8 @@ export default function Call({ parts }) {
       title=${call ? html`<a href=${toMethod(call.role, call.method)}>${named(call)}</a><span class="args">(${args(call.args, call.kwargs, 60)})</span>` : 'Call'}
       actions=${call && html`${running && html`<${Action} label="Cancel" path=${path`/v1/calls/${id}/cancel`} body=${{}} scope="call" danger onDone=${of.reload} />`}
         <${Curl} method="GET" path=${path`/v1/calls/${id}`} of="Read this call" />`}>
-    <${Shown} of=${of}>${(/** @type {any} */ c) => html`<${Whole} call=${c} running=${running} stages=${stages} reload=${of.reload} />`}</${Shown}>
+    ${absent(of.error) ? html`<${Empty} title="There is no such call."><p>The log no longer has it, or it belongs to somebody else.</p><p><a href=${href(['live'], { log: 1 })}>Call log</a></p></${Empty}>`
+      : html`<${Shown} of=${of}>${(/** @type {any} */ c) => html`<${Whole} call=${c} running=${running} stages=${stages} reload=${of.reload} />`}</${Shown}>`}
   </${Page}>`;
 }
 

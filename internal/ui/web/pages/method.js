@@ -22,7 +22,8 @@ export default function Method({ role, method, query }) {
     .map(([id, text]) => ({ id, text, href: toMethod(role, method, { tab: id === 'program' ? '' : id }) }));
   const m = of.data;
   if (absent(of.error)) return html`<${Page} title="${role}.${method}" crumbs=${[{ href: href(['tools']), text: 'Tools' }, { href: toTool(role), text: role }]}>
-    <${Empty} title="This method has no program."><p>Either nobody called it, or no program for it has passed yet.</p><p><a href=${href(['live'], { log: 1, q: `${role}.${method}` })}>Its calls</a></p></${Empty}></${Page}>`;
+    <${Empty} title="This method has no program."><p>Either nobody called it, or no program for it has passed yet.</p><p><a href=${href(['live'], { log: 1, q: `${role}.${method}` })}>Its calls</a></p></${Empty}>
+    <${Examples} of=${{ role, method_name: method }} url=${url} /></${Page}>`;
   return html`<${Page} title="${role}.${method}" crumbs=${[{ href: href(['tools']), text: 'Tools' }, { href: toTool(role), text: role }]}
       actions=${m && html`<${Operations} of=${m} url=${url} onDone=${of.reload} />`}>
     <${Tabs} of=${tabs} at=${tab} label="Parts of the method" />
@@ -92,9 +93,9 @@ function Effects({ url, onDone }) {
     const current = e.generations.find((/** @type {any} */ g) => g.current);
     const lacks = current && reached(current.lacks).length > 0;
     const join = (/** @type {string} */ k) => [...new Set([...(e[k] || []), ...(current?.lacks[k] || [])])];
-    return html`<${Section} title="Manifest" note=${e.policy === 'enforce' ? 'The policy denies what is not in it.' : 'The policy observes: what is not in it is counted and logged.'}
+    return html`<${Section} title="Manifest" note=${e.policy === 'enforce' ? 'What the method may touch. The policy denies everything else.' : 'What the method touches. The policy only observes: anything else is counted and logged.'}
         actions=${lacks && html`<${Action} label="Allow what it lacks" method="PUT" path="${url}/effects" body=${{ hosts: join('hosts'), methods: join('methods'), tools: join('tools'), files: join('files') }} scope="operate" reason main undo="effects" onDone=${() => (of.reload(), onDone())} />`}>
-        ${reached(e).length ? reached(e) : html`<p class="quiet">${e.origin === 'none' ? 'No call has been observed yet.' : 'It reaches nothing external, and calls no other tool.'}</p>`}
+        ${reached(e).length ? reached(e) : html`<p class="quiet">${e.origin === 'none' ? 'No call has been observed yet.' : 'Nothing external, and no other tool.'}</p>`}
         ${e.origin === 'approved' && html`<p class="quiet">Approved by ${e.approved_by}, ${ago(e.approved_at)}.</p>`}
       </${Section}>
       <${Table} label="What each generation reached" rows=${e.generations} columns=${[

@@ -47,7 +47,7 @@ function New() {
     }
   };
   return html`<${Page} title="New session" crumbs=${[{ href: href(['sessions']), text: 'Sessions' }]}>
-    <form class="fields card" onSubmit=${submit}>
+    <form class="fields card narrow" onSubmit=${submit}>
       <label><span>Role <span class="quiet">the tool whose methods you call, any name</span></span><input value=${role} required maxlength="200" onInput=${(/** @type {any} */ e) => setRole(e.target.value)} autofocus /></label>
       ${state.error && html`<${Failure} error=${state.error} />`}
       <div class="buttons"><span class="action"><button type="submit" class="main" disabled=${state.busy}>Start</button><${Curl} method="POST" path="/v1/sessions" body=${{ role }} of="Start" /></span></div>

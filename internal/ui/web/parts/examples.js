@@ -28,7 +28,7 @@ export function example(r) {
     try {
       return decode(text);
     } catch {
-      throw new Error(`The ${what} ${JSON.stringify(text)} is no JSON. A text stands in double quotes.`);
+      throw new Error(`The ${what} ${JSON.stringify(text)} is not JSON. Put text in double quotes.`);
     }
   };
   const input = read(r.input || '[]', 'input');
@@ -79,13 +79,13 @@ function Editor({ of, url, examples, reload }) {
   } catch {
     // The request is shown once it can be sent.
   }
-  return html`<${Section} title="Examples" note="What people fixed. Every later program has to answer so before it serves."
+  return html`<${Section} title="Examples" note="Expected answers. Every later program must give them before it replaces the current one."
       actions=${html`${results && html`<span role="status">${results.passed} passed, ${results.failed} failed, ${results.skipped} skipped</span>`}
         ${of.code && rows.length > 0 && html`<${Action} label="Run all" path="${url}/examples/run" body=${{}} scope="operate" disabled=${changed} onDone=${setResults} done="The examples have run." />`}
         ${edits && html`<button type="button" onClick=${() => setRows([...rows, { input: '[]', kind: 'value', expect: '', note: '', of: {} }])}>Add</button>
           <span class="action"><button type="button" class="main" disabled=${!changed || busy} onClick=${save}>Save</button>${shown && html`<${Curl} method="PUT" path="${url}/examples" body=${shown} of="Save" />`}</span>`}`}>
     ${error && html`<${Failure} error=${error.code === undefined ? Object.assign(error, { name: 'Input' }) : error} />`}
-    ${!rows.length ? html`<p class="quiet">There are none. Judge a call right, or add one here${edits ? '' : ' with the scope operate'}: also before the method has a program.</p>`
+    ${!rows.length ? html`<p class="quiet">No examples yet. Judge a call right, or add one here${edits ? '' : ' with the scope operate'}, even before the method has a program.</p>`
       : html`<div class="scroll"><table class="edit" aria-label="Examples"><thead><tr><th scope="col">Input</th><th scope="col">Expected</th><th scope="col" class="minor">Note</th><th scope="col">Result</th><th scope="col">Decide</th></tr></thead>
         <tbody>${rows.map((r, i) => html`<tr key=${r.id || `new-${i}`} data-row tabindex="-1">
           <td>${edits && r.state !== 'proposed' ? html`<textarea rows="1" aria-label="Input ${i + 1}" spellcheck=${false} value=${r.input} onInput=${(/** @type {any} */ e) => set(r, { input: e.target.value })}></textarea>` : html`<code>${r.input}</code>`}</td>

@@ -28,7 +28,7 @@ export function Judge({ call, onChange }) {
       ${verdict && html`<${Action} label="Take back" method="DELETE" path=${url} scope=${verdict.example_state === 'proposed' ? 'call' : 'call operate'} onDone=${changed} done="The verdict is taken back." />`}
       ${(!verdict || verdict.verdict !== 'right') && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict} onDone=${changed} done="Judged right: the answer is an example now." />`}
       ${can('call') && html`<button type="button" aria-expanded=${form} onClick=${() => setForm(!form)}>Wrong …</button>`}`}>
-    ${!verdict && !form && html`<p class="quiet">Nobody has judged this answer. A right one becomes an example; a wrong one has the program corrected, and the old one answers until then.</p>`}
+    ${!verdict && !form && html`<p class="quiet">Nobody has judged this answer. A right answer becomes an example. For a wrong one the model corrects the program; the current program answers until then.</p>`}
     ${verdict && html`<${Given} verdict=${verdict} reload=${of.reload} />`}
     ${form && html`<${Wrong} url=${url} verdict=${verdict} onDone=${changed} />`}
   </${Section}>`;
@@ -60,7 +60,7 @@ function Wrong({ url, verdict, onDone }) {
     try {
       value = decode(expected);
     } catch {
-      bad = 'This is no JSON. A text stands in double quotes.';
+      bad = 'This is not JSON. Put text in double quotes.';
     }
   const body = { verdict: 'wrong', ...(value !== undefined && { expected: value }), ...(kind === 'error' && expected.trim() && { expected_error_type: expected.trim() }), ...(note.trim() && { note: note.trim() }) };
   const headers = { Prefer: `wait=${WAIT}` };
