@@ -23,10 +23,11 @@ export function Judge({ call, onChange }) {
   const verdict = of.data;
   if (of.error) return html`<${Section} title="Verdict"><${Failure} error=${of.error} retry=${of.reload} /></${Section}>`;
   if (of.data === undefined) return null;
-  if (!verdict && !can('call')) return null;
+  if (!verdict && (!can('call') || !call.code)) return null; // no program answered
+  const mayBeRight = call.outcome_status === 'ok' || call.outcome_authored;
   return html`<${Section} title="Verdict" actions=${html`
       ${verdict && html`<${Action} label="Take back" method="DELETE" path=${url} scope=${verdict.example_state === 'proposed' ? 'call' : 'call operate'} onDone=${changed} done="The verdict is taken back." />`}
-      ${(!verdict || verdict.verdict !== 'right') && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict} onDone=${changed} done="Judged right: the answer is an example now." />`}
+      ${mayBeRight && verdict?.verdict !== 'right' && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict} onDone=${changed} done="Judged right: the answer is an example now." />`}
       ${can('call') && html`<button type="button" aria-expanded=${form} onClick=${() => setForm(!form)}>Wrong …</button>`}`}>
     ${!verdict && !form && html`<p class="quiet">Nobody has judged this answer. A right answer becomes an example. For a wrong one the model corrects the program; the current program answers until then.</p>`}
     ${verdict && html`<${Given} verdict=${verdict} reload=${of.reload} />`}

@@ -2,6 +2,7 @@
 import { html, useState } from '../core/html.js';
 import { Exact } from '../core/api.js';
 import { tokens } from '../core/highlight.js';
+import { count } from '../core/format.js';
 import { copy } from './dialog.js';
 
 /** pretty is JSON on several lines, with every digit. @param {any} value */
@@ -27,7 +28,7 @@ export function Long({ text, lines = 24, lang = 'text', label, numbers }) {
   return html`<div class="long">
     <pre tabindex="0" aria-label=${label} class=${numbers ? 'numbered' : undefined}><code>${numbers ? numbered(shown, lang) : coloured(shown, lang)}</code></pre>
     <div class="corner"><button type="button" class="curl" aria-label="Copy ${label}" onClick=${() => copy(text)}>copy</button></div>
-    ${(cut || whole) && html`<button type="button" class="link" onClick=${() => setWhole(!whole)}>${cut ? `Show all ${all.length} lines` : 'Show less'}</button>`}
+    ${(cut || whole) && html`<button type="button" class="link" onClick=${() => setWhole(!whole)}>${cut ? `Show all ${count(all.length)} lines` : 'Show less'}</button>`}
   </div>`;
 }
 
