@@ -3,7 +3,7 @@ import { html, useState } from '../core/html.js';
 import { decode, get, path, send } from '../core/api.js';
 import { href, go } from '../core/route.js';
 import { can } from '../core/session.js';
-import { ago, args, count, duration, fullTime, time, words } from '../core/format.js';
+import { ago, args, count, duration, fullTime, source, time, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
 import { Shown, useLoad, Empty, Failure } from '../parts/load.js';
 import { Listing, usePage } from '../parts/table.js';
@@ -121,7 +121,7 @@ function Talk({ session, onDone }) {
     ${bad && html`<p class="wrong" role="alert">${bad}</p>`}
     ${state.busy && html`<p class="quiet" role="status">Running. After two seconds the page of the call opens.</p>`}
     ${state.error && html`<${Failure} error=${state.error} />`}
-    ${state.reply && html`<div role="status"><p><${Badge} text=${o.status} /> <a href=${toCall(state.reply.call_id)}>${state.reply.role}.${state.reply.method}</a> <span class="quiet">${words(state.reply.program?.source || '')} ${duration(state.reply.duration_ms)}</span></p>
+    ${state.reply && html`<div class="reply" role="status"><p><${Badge} text=${o.status} /> <a href=${toCall(state.reply.call_id)}>${state.reply.role}.${state.reply.method}</a> <span class="quiet">${source(state.reply.program?.source)} ${duration(state.reply.duration_ms)}</span></p>
       ${o.ok ? html`<${Json} value=${o.value} lines=${10} />` : html`<p><strong>${words(o.error_type)}</strong> ${o.error_message}</p>`}</div>`}
   </${Section}>`;
 }

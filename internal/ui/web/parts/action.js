@@ -47,7 +47,7 @@ export function Action(p) {
     ${asking && html`<${Dialog} title=${p.label} onClose=${() => setAsking(false)}>
       <form method="dialog" onSubmit=${(/** @type {Event} */ e) => (e.preventDefault(), run())}>
         ${p.confirm && html`<p>${p.confirm}</p>`}
-        ${p.reason && html`<label>Reason <span class="quiet">kept in the audit trail</span><input value=${why} maxlength="2000" onInput=${(/** @type {any} */ e) => setWhy(e.target.value)} autofocus /></label>`}
+        ${p.reason && html`<label><span>Reason <span class="quiet">optional, kept in the audit trail</span></span><input value=${why} maxlength="2000" onInput=${(/** @type {any} */ e) => setWhy(e.target.value)} autofocus /></label>`}
         ${error && html`<${Failure} error=${error} />`}
         <div class="buttons"><button type="submit" class=${p.danger ? 'danger' : 'main'} disabled=${busy}>${p.label}</button>
           <button type="button" onClick=${() => setAsking(false)}>Cancel</button></div>

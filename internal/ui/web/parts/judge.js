@@ -27,7 +27,7 @@ export function Judge({ call, onChange }) {
   const mayBeRight = call.outcome_status === 'ok' || call.outcome_authored;
   return html`<${Section} title="Verdict" actions=${html`
       ${verdict && html`<${Action} label="Take back" method="DELETE" path=${url} scope=${verdict.example_state === 'proposed' ? 'call' : 'call operate'} onDone=${changed} done="The verdict is taken back." />`}
-      ${mayBeRight && verdict?.verdict !== 'right' && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict} onDone=${changed} done="Judged right: the answer is an example now." />`}
+      ${mayBeRight && verdict?.verdict !== 'right' && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict && !form} onDone=${changed} done="Judged right: the answer is an example now." />`}
       ${can('call') && html`<button type="button" aria-expanded=${form} onClick=${() => setForm(!form)}>Wrong …</button>`}`}>
     ${!verdict && !form && html`<p class="quiet">Nobody has judged this answer. A right answer becomes an example. For a wrong one the model corrects the program; the current program answers until then.</p>`}
     ${verdict && html`<${Given} verdict=${verdict} reload=${of.reload} />`}
@@ -81,10 +81,10 @@ function Wrong({ url, verdict, onDone }) {
   const set = (/** @type {(v: string) => void} */ f) => (/** @type {any} */ e) => f(e.target.value);
   return html`<form class="fields" onSubmit=${submit}>
     <label>What should it be?<select value=${kind} onChange=${set(setKind)}><option value="value">a value</option><option value="error">an error</option></select></label>
-    <label>${kind === 'value' ? html`Expected value <span class="quiet">JSON; empty if you do not know</span>` : html`Expected error type <span class="quiet">such as invalid_input</span>`}
+    <label><span>${kind === 'value' ? html`Expected value <span class="quiet">JSON; empty if you do not know</span>` : html`Expected error type <span class="quiet">such as invalid_input</span>`}</span>
       <textarea rows="3" spellcheck=${false} value=${expected} onInput=${set(setExpected)} aria-invalid=${bad ? 'true' : undefined} autofocus></textarea></label>
     ${bad && html`<p class="failure" role="alert">${bad}</p>`}
-    <label>Note <span class="quiet">the model that corrects the program reads it</span><input value=${note} onInput=${set(setNote)} /></label>
+    <label><span>Note <span class="quiet">the model that corrects the program reads it</span></span><input value=${note} onInput=${set(setNote)} /></label>
     ${error && html`<${Failure} error=${error} />`}
     <div class="buttons"><span class="action"><button type="submit" class="main" disabled=${busy || !!bad} aria-busy=${busy ? 'true' : undefined}>Judge wrong</button><${Curl} method="POST" path=${url} body=${body} headers=${headers} of="Judge wrong" /></span>
       ${busy && html`<span class="quiet" role="status">Waiting for the correction, at most ${WAIT} s …</span>`}</div>
