@@ -15,7 +15,7 @@ import { toMethod, toTool } from '../parts/calls.js';
 function Target({ of }) {
   const [role, method, more] = of.target.split('.');
   const to = of.target === 'policy' ? href(['policy']) : more !== undefined ? '' : of.action.startsWith('tool.') ? toTool(of.target) : /^(artifact|verdict|examples?|effects)\./.test(of.action) && method ? toMethod(role, method) : '';
-  return to ? html`<a class="inline" href=${to}>${of.target}</a>` : html`<span>${of.target}</span>`;
+  return to ? html`<a href=${to}>${of.target}</a>` : html`<span>${of.target}</span>`;
 }
 
 /** scopeOf is the scope that taking an operation back needs, which is that of the operation. @param {any} e */

@@ -52,7 +52,7 @@ export function Listing({ of, columns, label, id, empty, filtered, rows }) {
 export function Pager({ next }) {
   const { parts, query } = route.value;
   if (!next && !query.after) return null;
-  return html`<nav class="pager" aria-label="Pages">
+  return html`<nav class="pager" aria-label="Pages of the list">
     ${query.after ? html`<a href=${href(parts, { ...query, after: '' })}>First page</a><button type="button" class="link" onClick=${() => history.back()}>Back</button>` : null}
     ${next && html`<a href=${href(parts, { ...query, after: next })} rel="next">Next page</a>`}
   </nav>`;
