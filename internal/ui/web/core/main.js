@@ -60,7 +60,7 @@ function Bar() {
   const label = /** @type {Record<string, string>} */ ({ auto: 'Theme: system', light: 'Theme: light', dark: 'Theme: dark' })[theme.value];
   return html`<header class="bar">
     <a class="brand" href=${href(['live'])}>recurgentd</a>
-    <${Nav} />
+    ${locked.value === null ? html`<${Nav} />` : html`<span class="pages"></span>`}
     <div class="self">
       ${who.value && token.value && html`<span class="quiet" title=${`May: ${who.value.scopes.join(', ')}`}>${who.value.name}${who.value.namespace === 'default' ? '' : ` in ${who.value.namespace}`}</span>
         <button type="button" onClick=${() => setToken('')}>Sign out</button>`}

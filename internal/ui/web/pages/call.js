@@ -23,7 +23,7 @@ export default function Call({ parts }) {
   return html`<${Page} name=${call ? named(call) : 'Call'} crumbs=${[{ href: href(['live']), text: 'Live' }, ...(call ? [{ href: toTool(call.role), text: call.role }] : [])]}
       title=${call ? html`<a href=${toMethod(call.role, call.method)}>${named(call)}</a><span class="args">(${args(call.args, call.kwargs, 60)})</span>` : 'Call'}
       actions=${call && html`${running && html`<${Action} label="Cancel" path=${path`/v1/calls/${id}/cancel`} body=${{}} scope="call" danger onDone=${of.reload} />`}
-        <${Curl} method="GET" path=${path`/v1/calls/${id}`} of="Read this call" />`}>
+        <${Curl} method="GET" path=${path`/v1/calls/${id}`} of="Read this call" text="Copy as curl" />`}>
     ${absent(of.error) ? html`<${Empty} title="There is no such call."><p>The log no longer has it, or it belongs to somebody else.</p><p><a href=${href(['live'], { log: 1 })}>Call log</a></p></${Empty}>`
       : html`<${Shown} of=${of}>${(/** @type {any} */ c) => html`<${Whole} call=${c} running=${running} stages=${stages} reload=${of.reload} />`}</${Shown}>`}
   </${Page}>`;
@@ -78,7 +78,7 @@ function Why({ why, onDone }) {
   const flips = why.counterfactuals.filter((/** @type {any} */ c) => c.changes);
   return html`<p class="prose">${why.summary}</p>
     ${why.effects.length > 0 && html`<h3>Effects</h3><ul>${why.effects.map((/** @type {any} */ e) => html`<li>${words(e.kind)} <code>${e.target}</code> ${e.status ? html`<span class="quiet">${e.status}</span>` : null}${e.error_type && html` <span class="quiet">${words(e.error_type)}</span>`}</li>`)}</ul>`}
-    <h3>Checks</h3><ul class="checks">${why.checks.map((/** @type {any} */ c) => html`<li><${Badge} text=${c.result === 'none' ? 'not done' : c.result} /> <strong>${words(c.name)}</strong> <span class="quiet">${c.detail}</span></li>`)}</ul>
+    ${why.checks.length > 0 && html`<h3>Checks</h3><ul class="checks">${why.checks.map((/** @type {any} */ c) => html`<li><${Badge} text=${c.result === 'none' ? 'not done' : c.result} /> <strong>${words(c.name)}</strong> <span class="quiet">${c.detail}</span></li>`)}</ul>`}
     ${why.alternatives.length > 0 && html`<h3>Not chosen</h3><ul>${why.alternatives.map((/** @type {any} */ a) => html`<li><code>${a.generation}</code> <span class="quiet">${a.why_not}</span></li>`)}</ul>`}
     ${flips.length > 0 && html`<h3>What would have changed it</h3><ul>${flips.map((/** @type {any} */ c) => html`<li><a href=${href(['policy'])}><code>${c.switch}: ${JSON.stringify(c.value)}</code></a> <span class="quiet">${words(c.decision)}, ${words(c.reason)}</span></li>`)}</ul>`}
     ${why.not_recorded.length > 0 && html`<p class="quiet">Not recorded: ${why.not_recorded.join(', ')}.</p>`}
@@ -87,7 +87,7 @@ function Why({ why, onDone }) {
 
 /** Next offers what the explanation names, but for what this page has buttons for already. @param {{next: any[], onDone: () => void}} p */
 function Next({ next, onDone }) {
-  const left = next.filter((n) => n.method !== 'GET' && !/\/(verdict|replay)$/.test(n.path));
+  const left = next.filter((n) => n.method !== 'GET' && !/\/(verdict|replay|cancel)$/.test(n.path));
   if (!left.length) return null;
   return html`<h3>Next</h3><ul class="next">${left.map((n) => html`<li><${Action} label=${n.name[0].toUpperCase() + n.name.slice(1)} method=${n.method} path=${n.path} body=${n.body ?? undefined}
     headers=${n.method === 'PATCH' ? { 'Content-Type': 'application/merge-patch+json' } : undefined} scope=${/\/v1\/(calls|sessions|predict|functions)/.test(n.path) ? 'call' : 'operate'} confirm=${html`This sends <code>${n.method} ${n.path}</code>.`} undo="next" onDone=${onDone} /></li>`)}</ul>`;

@@ -16,7 +16,7 @@ export function SignIn() {
   return html`<form class="signin card" onSubmit=${submit}>
     <h1 tabindex="-1">Sign in</h1>
     <p>This daemon asks for an access token. It stays in this tab until the tab is closed, and goes nowhere else.</p>
-    ${locked.value && html`<p class="failure" role="alert">${locked.value}</p>`}
+    ${locked.value && html`<p class="failure" role="alert">${locked.value[0].toUpperCase() + locked.value.slice(1)}.</p>`}
     <label>Access token<input type="password" autocomplete="off" spellcheck=${false} value=${value} onInput=${(/** @type {any} */ e) => setValue(e.target.value)} autofocus required /></label>
     <div class="buttons"><button type="submit" class="main">Sign in</button></div>
     <p class="quiet">Tokens are lines of the file that <code>--auth-tokens-file</code> names, or come from the issuer of <code>--oidc-issuer</code>.</p>
@@ -36,5 +36,5 @@ const keys = [
 export const Help = () => html`<${Dialog} title="Keyboard" onClose=${() => (helping.value = false)}>
   <dl class="facts keys">${keys.map(([k, what]) => html`<div><dt><kbd>${k}</kbd></dt><dd>${what}</dd></div>`)}</dl>
   <p class="quiet">Every address can be bookmarked. The button <kbd>${'>_'}</kbd> beside an operation copies it as a curl command. The REST interface is described at <a href="/docs">/docs</a>.</p>
-  <form method="dialog" class="buttons"><button type="submit" class="main">Close</button></form>
+  <form method="dialog" class="buttons"><button type="submit" class="main" autofocus>Close</button></form>
 </${Dialog}>`;

@@ -36,7 +36,7 @@ const choices = /** @type {Record<string, string[]>} */ ({ correction: ['backgro
 
 export default function Policy() {
   const of = useLoad((signal) => get('/v1/policy', {}, signal), []);
-  return html`<${Page} title="Policy" note="Change a switch to see which of the last calls it would have decided differently. Nothing takes effect until you confirm. Every change is in the audit trail and can be undone."><${Shown} of=${of}>${(/** @type {any} */ p) => html`<${Switches} policy=${p} reload=${of.reload} />`}</${Shown}></${Page}>`;
+  return html`<${Page} title="Policy" note=${can('operate') ? 'Change a switch to see which of the last calls it would have decided differently. Nothing takes effect until you confirm. Every change is in the audit trail and can be undone.' : 'Changing the policy needs the scope operate.'}><${Shown} of=${of}>${(/** @type {any} */ p) => html`<${Switches} policy=${p} reload=${of.reload} />`}</${Shown}></${Page}>`;
 }
 
 /** @param {{policy: any, reload: () => void}} p */
@@ -99,7 +99,7 @@ function DryRun({ patch }) {
   if (of.error) return html`<${Failure} error=${of.error} />`;
   const d = of.data;
   if (!d) return html`<p class="quiet" role="status">Simulating on the last calls …</p>`;
-  return html`<p role="status">${d.changed.length ? html`Of the last ${plural(d.looked_at, 'call')}, <strong>${d.changed.length}</strong> would have been decided differently.` : `None of the last ${plural(d.looked_at, 'call')} would have been decided differently.`}
+  return html`<p role="status">${d.changed.length ? html`Of the last ${plural(d.looked_at, 'call')}, <strong>${d.changed.length}</strong> would have been decided differently.` : d.looked_at === 0 ? 'There are no calls yet to simulate this on.' : d.looked_at === 1 ? 'The only call would have been decided the same.' : `None of the last ${plural(d.looked_at, 'call')} would have been decided differently.`}
       ${d.not_known > 0 && html` <span class="quiet">For ${d.not_known} too little is kept to decide.</span>`}</p>
     ${d.changed.length > 0 && html`<${Table} label="Calls that would change" rows=${d.changed.slice(0, 20)} id=${(/** @type {any} */ c) => c.call_id} columns=${[
       { title: 'Call', wide: true, cell: (/** @type {any} */ c) => html`<a href=${toCall(c.call_id)}>${c.role}.${c.method}</a>` },
