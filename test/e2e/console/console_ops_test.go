@@ -81,12 +81,12 @@ func TestOpsOperations(t *testing.T) {
 	p.click(button("Roll back to gen-1"))
 	p.fill("dialog input", "the old rate")
 	p.click("dialog >> " + button("Roll back to gen-1"))
-	p.sees("nav[aria-label='Generations'] a:has-text('gen-1') .badge:text-is('current')")
+	p.sees("nav[aria-label='Generations'] a:has(strong:text-is('gen-1')) .badge:text-is('current')")
 	if got := d.Artifact("tax", "net")["current_generation"]; got != "gen-1" {
 		t.Errorf("after the rollback %v is current", got)
 	}
 	p.click(".message >> " + button("Undo"))
-	p.sees("nav[aria-label='Generations'] a:has-text('gen-2') .badge:text-is('current')")
+	p.sees("nav[aria-label='Generations'] a:has(strong:text-is('gen-2')) .badge:text-is('current')")
 	if got := d.Artifact("tax", "net")["current_generation"]; got != "gen-2" {
 		t.Errorf("after the undo %v is current", got)
 	}

@@ -7,8 +7,8 @@ import { Dialog, say, copy } from './dialog.js';
 import { Failure } from './load.js';
 
 /** Curl copies a request as a command. @param {{method: string, path: string, body?: any, headers?: Record<string, string>, of: string, text?: string}} p */
-export const Curl = ({ method, path, body, headers, of, text = '>_' }) => html`<button type="button" class="curl" title="Copy as curl: ${method} ${path}" aria-label="Copy “${of}” as curl"
-  onClick=${() => copy(curl(method, path, body, headers))}>${text}</button>`;
+export const Curl = ({ method, path, body, headers, of, text }) => html`<button type="button" class="curl" title="Copy as curl: ${method} ${path}" aria-label=${text ? undefined : `Copy “${of}” as curl`}
+  onClick=${() => copy(curl(method, path, body, headers))}>${text || '>_'}</button>`;
 
 /** Action is a button with its Curl beside it. It is shown only to those whom the daemon lets do it. A dialog asks first where
  * reason or confirm is set.
