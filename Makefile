@@ -25,7 +25,7 @@ RACED_NOT := ^Test((Crash|Interval)PowerCut|CrashErasure|(Crash|Interval|Erasure
 RACED := $(addprefix ./internal/,runtime runtime/catalog mcp cluster store/... api/... app/... telemetry/... agent/... client/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-known test-ops test-postgres test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals bench-scale diff diff-native truth crash chaos dist generate docs image clients clean
+.PHONY: help run build test test-known test-ops test-postgres test-replicas test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals bench-scale diff diff-native truth crash chaos dist generate docs image clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -61,13 +61,18 @@ test-postgres: ## what needs PostgreSQL and pgbouncer, which it installs
 	RECURGENTD_TEST_REPLICAS=1 $(GO) test -count 1 -timeout $(TIMEOUT) ./test/e2e/lifecycle ./test/e2e/history
 	$(GO) test -tags postgres -count 1 -timeout $(TIMEOUT) -run '^TestChaosReplicas$$' ./test/e2e/chaos
 
-test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated programs, crash rounds, chaos, everything under the race detector. make test and make test-ops run a sample of each
+test-replicas: ## the lifecycle and history suites with REPLICAS (3) replicas on PostgreSQL, which it installs, in the place of each daemon: each request goes to any of them
+	@scripts/ops-install postgres
+	RECURGENTD_TEST_REPLICAS=$${REPLICAS:-3} $(GO) test -count 1 -timeout $(TIMEOUT) ./test/e2e/lifecycle ./test/e2e/history
+
+test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated programs, crash rounds, chaos, suites on replicas, everything under the race detector. make test and make test-ops run a sample of each
 	$(MAKE) mutate
 	$(MAKE) fuzz
 	$(MAKE) diff
 	$(MAKE) truth
 	$(MAKE) crash
 	$(MAKE) chaos
+	$(MAKE) test-replicas
 	$(MAKE) race
 
 test-image: ## build both images of the Dockerfile and run them, by buildah, which it installs

@@ -13,6 +13,7 @@ import (
 // Client runs a client command of the real binary against the daemon.
 func (d *Daemon) Client(args ...string) (stdout, stderr string, code int) {
 	d.T.Helper()
+	defer d.agree()
 	return Run(d.T, append(Environment(d.Dir), "RECURGENT_URL="+d.anyURL()), args...)
 }
 

@@ -11,19 +11,18 @@ import (
 // Metric reads one sample of /metrics, of several replicas their sum; a series that is not there is 0.
 func (d *Daemon) Metric(series string) (sum float64) {
 	d.T.Helper()
+	if len(d.others) == 0 {
+		return d.metric(series)
+	}
 	for _, one := range d.all() {
-		sum += one.metric(d.HTTP, series)
+		sum += one.alone().metric(series)
 	}
 	return sum
 }
 
-func (d *Daemon) metric(client *http.Client, series string) float64 {
+func (d *Daemon) metric(series string) float64 {
 	d.T.Helper()
-	only := *d
-	if only.HTTP = client; len(d.others) > 0 {
-		only.HTTP = &http.Client{Timeout: Patience} // the test's own chooses among the replicas
-	}
-	for line := range strings.Lines(string(only.Do(http.StatusOK, http.MethodGet, "/metrics", nil).Body)) {
+	for line := range strings.Lines(string(d.Do(http.StatusOK, http.MethodGet, "/metrics", nil).Body)) {
 		if rest, ok := strings.CutPrefix(line, series+" "); ok {
 			v, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -25,14 +26,6 @@ func OnDisk(t *testing.T, why string) {
 	t.Helper()
 	if replicas(t) > 0 {
 		t.Skipf("with a database: %s", why)
-	}
-}
-
-// Alone skips a test of what each replica has for itself, where there are several.
-func Alone(t *testing.T, why string) {
-	t.Helper()
-	if replicas(t) > 1 {
-		t.Skipf("with several replicas: %s", why)
 	}
 }
 
@@ -117,7 +110,35 @@ func (s spread) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Host = other.Host
 		}
 	}
-	return s.next.RoundTrip(r)
+	res, err := s.next.RoundTrip(r)
+	if err == nil && r.Method != http.MethodGet && res.StatusCode < 300 && !strings.HasPrefix(r.URL.Path, "/v1/sessions") {
+		s.d.agree()
+	}
+	return res, err
+}
+
+// agree waits until the replicas follow the same policy, as they do within a second of a change: tests do not ask twice.
+func (d *Daemon) agree() {
+	d.T.Helper()
+	if len(d.others) == 0 {
+		return
+	}
+	Until(d.T, "replicas follow one policy", func() bool {
+		seen := map[string]bool{}
+		for _, one := range d.all() {
+			r, err := one.alone().Try(d.T.Context(), http.MethodGet, "/v1/policy", nil, nil)
+			if err != nil || r.Status != http.StatusOK {
+				return true // it is stopping, or wants a token
+			}
+			seen[string(r.Body)] = true
+		}
+		return len(seen) == 1
+	})
+}
+
+// alone is the one process of several replicas, for requests that go to no other.
+func (d *Daemon) alone() *Daemon {
+	return &Daemon{T: d.T, URL: d.URL, Output: d.Output, HTTP: &http.Client{Timeout: Patience}}
 }
 
 func (s spread) CloseIdleConnections() { s.next.CloseIdleConnections() }
