@@ -86,6 +86,15 @@ func (r *replicas) again(one *replica) {
 	one.clients.Target("tcp", host(r.t, one.Daemon))
 }
 
+// fullDisk has the database refuse to store calls, as one does whose disk is full, and gives it room again.
+func (r *replicas) fullDisk() {
+	r.cluster.Exec(r.t, "chaos", `CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN RAISE EXCEPTION $$could not extend file: No space left on device$$ USING ERRCODE = $$disk_full$$; END'`,
+		"CREATE TRIGGER full_disk BEFORE INSERT ON calls EXECUTE FUNCTION full_disk()")
+	r.load.Failed(r.ctx, len(r.sessions))
+	r.cluster.Exec(r.t, "chaos", "DROP TRIGGER full_disk ON calls")
+}
+
 // alive is how many replicas the store counts, as that one sees it; -1 where it cannot say.
 func (r *replicas) alive(asked *replica) int {
 	reply, err := asked.Try(r.ctx, http.MethodGet, "/v1/replicas", nil, nil)
@@ -169,6 +178,7 @@ func (r *replicas) troubles() []trouble {
 		{"kill the primary and promote the standby", true, r.failOver},
 		{"kill the standby, then the primary, and promote the standby", true, r.failOverLate},
 		{"kill the standby", true, func() { r.cluster.KillStandby(r.t); r.cluster.RestartStandby(r.t) }},
+		{"fill the database's disk", true, r.fullDisk},
 		{"cut a replica's database", false, one(func(one *replica) { one.database.Cut() })},
 		{"half-close requests to the database", false, one(func(one *replica) { one.database.HalfCloseRequests() })},
 		{"slow a replica's database", false, one(func(one *replica) { slowly(one.database) })},
@@ -195,7 +205,7 @@ func TestChaosReplicas(t *testing.T) {
 	defer cancel()
 	r := startReplicas(newRun(ctx, t, 10*time.Second), 3)
 	troubles := r.troubles()
-	r.begin(r.daemons(), 8, len(troubles))
+	r.begin(r.daemons(), 8, 12) // fewer than there are kinds, which take minutes together
 	r.make(troubles)
 	by := map[string]int{}
 	for _, c := range r.judge(r.daemons()) {
