@@ -22,6 +22,7 @@ type follower struct {
 	mu     sync.Mutex
 	policy bool           // it changed; guarded by mu, as below
 	calls  []store.Change // committed, for readers of the event feed
+	busy   bool           // calls are being announced that came before these
 }
 
 // follow starts to follow the store, until the returned function is called. Where the store is shared it is followed all the time, else
@@ -55,6 +56,9 @@ func (f *follower) note(c store.Change) {
 	case c.Kind == store.ChangedCall && f.r.feed.Read() && len(f.calls) < maxFollowed:
 		f.calls = append(f.calls, c)
 	case c.Kind == store.ChangedCall:
+		if len(f.calls) == 0 && !f.busy {
+			f.r.feed.Passed(c.CallID)
+		}
 		f.r.feed.Lose()
 		return
 	default:
@@ -76,13 +80,16 @@ func (f *follower) run(ctx context.Context) {
 		}
 		f.mu.Lock()
 		policy, calls := f.policy, f.calls
-		f.policy, f.calls = false, nil
+		f.policy, f.calls, f.busy = false, nil, len(f.calls) > 0
 		f.mu.Unlock()
 		if policy && f.r.followPolicy(ctx) != nil {
 			f.again()
 		}
 		if len(calls) > 0 {
 			f.announce(ctx, calls)
+			f.mu.Lock()
+			f.busy = false
+			f.mu.Unlock()
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 	defer stop()
 	s := stream{o: o, EventQuery: q, emit: emit}
 	if q.After != "" {
-		if err := s.catchUp(ctx); err != nil {
+		if err := s.catchUp(ctx, reader.From()); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 			return err
 		}
 		if behind {
-			if err := s.catchUp(ctx); err != nil {
+			if err := s.catchUp(ctx, reader.From()); err != nil {
 				return err
 			}
 		}
@@ -108,7 +108,7 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 type stream struct {
 	o *Operator
 	EventQuery
-	sent map[string]bool // by the last catch-up: the feed may repeat those
+	sent map[string]bool // until the last catch-up: the feed may repeat those
 	emit func(progress.Event) error
 }
 
@@ -131,18 +131,20 @@ func (s *stream) send(ctx context.Context, c *progress.Call) error {
 // restOfCatchUp is how many times as long as a catch-up took its reader's next one waits.
 const restOfCatchUp = 4
 
-func (s *stream) catchUp(ctx context.Context) error {
+// catchUp sends what the log has behind the last call that was sent. announced is where the feed is, which goes on from there.
+func (s *stream) catchUp(ctx context.Context, announced string) error {
 	var missed []agent.LogEntry
+	sent := map[string]bool{}
 	err := s.o.catching.Paced(ctx, s.Reader, func(took time.Duration) time.Duration { return restOfCatchUp * took }, func() (err error) {
-		missed, err = s.o.callsAfter(ctx, s.After)
+		missed, err = s.o.callsAfter(ctx, s.After, announced, sent)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.sent = map[string]bool{}
+	s.sent = sent
 	for i := range missed {
-		s.sent[missed[i].CallID] = true
+		sent[missed[i].CallID] = true
 		if err := s.send(ctx, &progress.Call{LogEntry: missed[i]}); err != nil {
 			return err
 		}
@@ -151,21 +153,28 @@ func (s *stream) catchUp(ctx context.Context) error {
 }
 
 // callsAfter reads the log back to the call after, oldest first; at most 10,000 entries. A call that the log does not
-// hold any more counts as older than all.
-func (o *Operator) callsAfter(ctx context.Context, after string) ([]agent.LogEntry, error) {
+// hold any more counts as older than all. To before it adds the calls from there back to the one announced, which the feed
+// has yet to announce.
+func (o *Operator) callsAfter(ctx context.Context, after, announced string, before map[string]bool) ([]agent.LogEntry, error) {
 	const page, most = 500, 10_000
 	var newest []agent.LogEntry
 	q := store.CallQuery{Limit: page, Stable: true}
-	for len(newest) < most {
+	for found, reached := false, announced == ""; len(newest)+len(before) < most && !(found && reached); {
 		entries, err := o.store.ListCalls(ctx, q)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
-		if i := slices.IndexFunc(entries, func(e agent.LogEntry) bool { return e.CallID == after }); i >= 0 {
-			newest = append(newest, entries[:i]...)
-			break
+		for i := range entries {
+			id := entries[i].CallID
+			found = found || id == after
+			reached = reached || id == announced
+			switch {
+			case !found:
+				newest = append(newest, entries[i])
+			case !reached || announced == "":
+				before[id] = true
+			}
 		}
-		newest = append(newest, entries...)
 		if len(entries) < page {
 			break
 		}

@@ -99,3 +99,50 @@ func TestEventsResume(t *testing.T) {
 		t.Errorf("got\n%v, want\n%v", got, want[1:])
 	}
 }
+
+// What a stream is resumed behind may be ahead of the feed of the replica that resumes it, which announces the calls before it later: they are
+// not sent again.
+func TestEventsResumeAheadOfTheFeed(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
+	call := g.conversation(t, "calculator")
+	var ids []string
+	for range 4 {
+		ids = append(ids, call("add", 1, 2).CallID)
+	}
+	for _, announced := range []string{"", ids[0], ids[1]} {
+		g.Feed().Passed(announced)
+		var got []string
+		subscribed, ended := make(chan struct{}), make(chan error)
+		go func() {
+			ended <- g.op.Events(t.Context(), operator.EventQuery{After: ids[2]}, func(e progress.Event) error {
+				if got = append(got, e.ID); len(got) == 1 {
+					close(subscribed)
+				}
+				if len(got) == 2 {
+					return errEnough
+				}
+				return nil
+			})
+		}()
+		<-subscribed                 // and caught up with the last one
+		for _, id := range ids[1:] { // which may be what was announced last, and is not again
+			if id == announced {
+				continue
+			}
+			was, err := g.memory.Call(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Feed().Announce(&was.Log)
+		}
+		next := call("add", 1, 2).CallID
+		if err := <-ended; !errors.Is(err, errEnough) {
+			t.Fatal(err)
+		}
+		if want := []string{ids[3], next}; strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("with the feed at %q: got %v, want %v", announced, got, want)
+		}
+		ids = append(ids[:0:0], append([]string{ids[0], ids[1]}, ids[3], next)...)
+	}
+}

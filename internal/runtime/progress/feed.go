@@ -31,6 +31,7 @@ type Feed struct {
 	reading atomic.Int32
 	mu      sync.Mutex
 	readers map[*Reader]bool // guarded by mu
+	last    string           // the call that was announced last, "" for none; guarded by mu
 }
 
 // A Call is a committed call, which all readers share. It must not be changed.
@@ -66,7 +67,12 @@ type Reader struct {
 	lost   chan struct{} // holds one; receives when calls were lost
 	behind atomic.Bool
 	taken  time.Time // when Next returned; zero at first
+	from   string
 }
+
+// From is the call behind which Next returns all that the log has, since the reader subscribed or Next said that it is behind. The log may be
+// ahead of it. "" where no call has been announced yet.
+func (r *Reader) From() string { return r.from }
 
 // Subscribe adds a reader, of what is committed from now on; stop removes it.
 func (f *Feed) Subscribe() (r *Reader, stop func(), err error) {
@@ -91,6 +97,7 @@ func (f *Feed) unsubscribe(r *Reader) {
 	if f.subscribed--; f.subscribed == 0 && f.unfollow != nil {
 		f.unfollow()
 		f.unfollow = nil
+		f.Passed("")
 	}
 }
 
@@ -100,6 +107,7 @@ func (f *Feed) add(r *Reader) {
 	if f.readers == nil {
 		f.readers = map[*Reader]bool{}
 	}
+	r.from = f.last
 	f.readers[r] = true
 	f.reading.Add(1)
 }
@@ -117,11 +125,13 @@ func (f *Feed) Read() bool { return f.reading.Load() > 0 }
 // Announce announces a committed call.
 func (f *Feed) Announce(e *agent.LogEntry) {
 	if !f.Read() {
+		f.Passed(e.CallID)
 		return
 	}
 	c := &Call{LogEntry: *e}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.last = e.CallID
 	for r := range f.readers {
 		select {
 		case r.calls <- c:
@@ -129,6 +139,13 @@ func (f *Feed) Announce(e *agent.LogEntry) {
 			r.lose()
 		}
 	}
+}
+
+// Passed takes note of a call that nobody reads, in the place of Announce.
+func (f *Feed) Passed(callID string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = callID
 }
 
 // Lose has every reader catch up.
@@ -168,6 +185,9 @@ func (r *Reader) Next(ctx context.Context) (calls []*Call, behind bool, err erro
 			return nil, false, context.Cause(ctx)
 		}
 		if r.behind.Load() {
+			r.feed.mu.Lock()
+			r.from = r.feed.last
+			r.feed.mu.Unlock()
 			for len(r.calls) > 0 {
 				<-r.calls
 			}
