@@ -61,7 +61,7 @@ func newRun(ctx context.Context, t *testing.T, patience time.Duration) *run {
 func (r *run) begin(all []*rig.Daemon, n, faults int) {
 	r.t.Helper()
 	r.faults = number(r.t, "CHAOS_FAULTS", faults)
-	r.cap = max(r.faults*2*cost, 6*cost) // half of what the methods of all epochs would cost
+	r.cap = max(r.faults*cost, 6*cost) // a quarter of what the methods of all epochs would cost
 	all[0].Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/"+capped, nil)
 	in(all[0], capped).Policy(map[string]any{"spend": map[string]any{"month_tokens": r.cap}})
 	for i := range n + n/2 {

@@ -13,11 +13,14 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
+// most is how many events a reader takes of one stream before it goes elsewhere.
+const most = 100
+
 // silence is how long a stream may bring nothing before its reader goes elsewhere: more than the time between pings.
 const silence = 20 * time.Second
 
-// A Reader follows the event stream of a namespace, at another address whenever a stream ends, always behind the last event that
-// it has. Its methods may be called concurrently.
+// A Reader follows the event stream of a namespace, at another address whenever a stream ends or was long enough, always behind the
+// last event that it has. Its methods may be called concurrently.
 type Reader struct {
 	load      *Load
 	namespace string
@@ -108,9 +111,9 @@ func (r *Reader) read(ctx context.Context, address string) {
 		}
 		return
 	}
-	scanner, id := bufio.NewScanner(resp.Body), ""
+	scanner, id, taken := bufio.NewScanner(resp.Body), "", 0
 	scanner.Buffer(nil, 4<<20)
-	for scanner.Scan() {
+	for taken < most && scanner.Scan() {
 		lines++
 		watch.Reset(silence)
 		if text, ok := strings.CutPrefix(scanner.Text(), "id: "); ok {
@@ -121,6 +124,7 @@ func (r *Reader) read(ctx context.Context, address string) {
 			r.ids = append(r.ids, id)
 			r.mu.Unlock()
 			id = ""
+			taken++
 			select {
 			case r.came <- struct{}{}:
 			default:
