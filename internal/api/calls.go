@@ -199,8 +199,15 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	entries, more, err := s.callsElsewhere(w, r, &c, entries)
+	if err != nil {
+		return err
+	}
 	for i := range entries {
 		fillLists(&entries[i])
+	}
+	if more && len(entries) > 0 {
+		c.Scan.Next = entries[min(limit, len(entries))-1].CallID
 	}
 	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.LogEntry) string { return e.CallID }).goesOn(c.Scan.Next))
 }

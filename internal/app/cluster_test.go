@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -389,6 +390,47 @@ func TestReplicasFindCalls(t *testing.T) {
 	if e := b.want(200, "GET", path+"/events", nil, nil); !strings.Contains(string(e.body), "call.finished") {
 		t.Errorf("events of an ended call: %s", e.body)
 	}
+}
+
+// The list of running calls has those of all replicas, as the client may see them and page by page; a replica that does not answer is named.
+func TestReplicasListRunningCalls(t *testing.T) {
+	t.Parallel()
+	c := replicas(t, 3, nil)
+	want := map[string]bool{}
+	for _, r := range c.all {
+		made := r.want(202, "POST", calls(r.session()), call("wait"), map[string]string{"Prefer": "respond-async"}).object(t)
+		<-c.gate.Entered
+		want[made["call_id"].(string)] = true
+	}
+	for i, r := range c.all {
+		got, next := map[string]bool{}, ""
+		for pages := 0; pages < 5; pages++ {
+			a := r.want(200, "GET", "/v1/calls?status=running&limit=1"+next, nil, nil)
+			if v := a.header.Get("Recurgent-Unanswered"); v != "" {
+				t.Errorf("replica %d: %s did not answer", i, v)
+			}
+			page := a.object(t)
+			for _, e := range page["data"].([]any) {
+				got[e.(map[string]any)["call_id"].(string)] = true
+			}
+			if page["next_cursor"] == nil {
+				break
+			}
+			next = "&after=" + page["next_cursor"].(string)
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("replica %d lists %v, want %v", i, got, want)
+		}
+	}
+	dead := store.Replica{ID: "rep_silent", Address: "127.0.0.1:1"}
+	if err := c.of.Join(t.Context(), dead, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	a := c.all[0].want(200, "GET", "/v1/calls?status=running", nil, nil)
+	if n := len(a.object(t)["data"].([]any)); n != 3 || a.header.Get("Recurgent-Unanswered") != dead.ID {
+		t.Errorf("%d calls; %q did not answer, want 3 and %s", n, a.header.Get("Recurgent-Unanswered"), dead.ID)
+	}
+	c.gate.Open()
 }
 
 // The sessions of a replica that dies move, and its calls that were under way change nothing: a commit is refused as soon as another owns

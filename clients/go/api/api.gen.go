@@ -6341,7 +6341,8 @@ type ClientInterface interface {
 
 	// ListCalls Read the call log
 	//
-	// Newest first, running ones before. after is a call id. Needs the scope `read`.
+	// Newest first, running ones before. after is a call id. Of daemons that share a store, `status=running` lists what runs at all of them; the
+	// header `Recurgent-Unanswered` names those that did not answer in time. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/calls (the `ListCalls` operationId).
 	ListCalls(ctx context.Context, params *ListCallsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7425,7 +7426,8 @@ func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // ListCalls Read the call log
 //
-// Newest first, running ones before. after is a call id. Needs the scope `read`.
+// Newest first, running ones before. after is a call id. Of daemons that share a store, `status=running` lists what runs at all of them; the
+// header `Recurgent-Unanswered` names those that did not answer in time. Needs the scope `read`.
 //
 // Corresponds with GET /v1/calls (the `ListCalls` operationId).
 func (c *Client) ListCalls(ctx context.Context, params *ListCallsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14651,7 +14653,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListCallsWithResponse Read the call log
 	//
-	// Newest first, running ones before. after is a call id. Needs the scope `read`.
+	// Newest first, running ones before. after is a call id. Of daemons that share a store, `status=running` lists what runs at all of them; the
+	// header `Recurgent-Unanswered` names those that did not answer in time. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -24375,7 +24378,8 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 
 // ListCallsWithResponse Read the call log
 //
-// Newest first, running ones before. after is a call id. Needs the scope `read`.
+// Newest first, running ones before. after is a call id. Of daemons that share a store, `status=running` lists what runs at all of them; the
+// header `Recurgent-Unanswered` names those that did not answer in time. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

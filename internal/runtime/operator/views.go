@@ -83,11 +83,11 @@ func (o *Operator) codeOf(ctx context.Context, e agent.LogEntry) string {
 // ListCalls returns log entries, newest first; calls under way come first when the query does not exclude them.
 func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	var out []agent.LogEntry
-	under := q.Before == "" || o.isRunning(q.Before)
+	under := q.Before == "" || q.Status == agent.StatusRunning || o.isRunning(q.Before)
 	if under && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil && q.HistoryAccess == nil && q.Source == "" {
 		out = o.runningEntries(q)
 	}
-	if under {
+	if under && q.Status != agent.StatusRunning {
 		q.Before = "" // all that ended stands behind a call that runs
 	}
 	if q.Status == agent.StatusRunning {
