@@ -31,7 +31,8 @@ type handle struct {
 	*store.Memory
 	cut   atomic.Bool
 	asked atomic.Int64
-	stop  atomic.Pointer[stopped] // where the next change of a context waits
+	owner atomic.Pointer[store.Ownership] // what it says of whose a session is; nil: the truth
+	stop  atomic.Pointer[stopped]         // where the next change of a context waits
 }
 
 // stopped is a place where a replica stands still, as when it is stopped.
@@ -87,6 +88,9 @@ type heldNamespace struct {
 func (n *heldNamespace) Own(ctx context.Context, session, replica string) (store.Ownership, error) {
 	if err := n.h.reach(); err != nil {
 		return store.Ownership{}, err
+	}
+	if o := n.h.owner.Load(); o != nil {
+		return *o, nil
 	}
 	return n.Namespace.Own(ctx, session, replica)
 }

@@ -1,0 +1,120 @@
+package app_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// A session's calls over the Model Context Protocol are its owner's, too, whichever replica the agent speaks to: at the same time with calls by
+// REST each sees what the one before it left.
+func TestReplicasKeepOrderOverMCP(t *testing.T) {
+	t.Parallel()
+	c := replicas(t, 2, nil)
+	id := c.all[0].session()
+	const n = 20
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			r := c.all[i%2]
+			if i%4 < 2 {
+				if a := r.send("POST", calls(id), call("next"), nil); a.status != 200 {
+					t.Errorf("by REST: %d %s", a.status, a.body)
+				}
+				return
+			}
+			a := r.send("POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": map[string]any{
+				"name": "counter__next", "arguments": map[string]any{}, "_meta": map[string]any{"recurgent/session_id": id}}},
+				map[string]string{"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"})
+			if a.status != 200 || strings.Contains(string(a.body), `"error"`) || !strings.Contains(string(a.body), id) {
+				t.Errorf("by MCP: %d %s", a.status, a.body)
+			}
+		})
+	}
+	all.Wait()
+	for i, r := range c.all {
+		if got := string(r.want(200, "GET", "/v1/sessions/"+id+"/context", nil, nil).body); !strings.Contains(got, fmt.Sprintf(`"n":%d`, n)) {
+			t.Errorf("replica %d has the context %s, want %d", i, got, n)
+		}
+	}
+}
+
+// What a replica has of a namespace goes when another one erases it: a call under way ends and keeps nothing, its stream ends, its sessions are
+// not there, and a namespace of that name that is made anew is empty and answers at both.
+func TestReplicaErasesNamespace(t *testing.T) {
+	t.Parallel()
+	c := replicas(t, 2, nil)
+	a, b := c.all[0], c.all[1]
+	in := map[string]string{"Recurgent-Namespace": "acme"}
+	a.want(201, "PUT", "/v1/namespaces/acme", nil, nil)
+	program := map[string]any{"code": strings.ReplaceAll(waitProgram, "GATE", c.gate.Host)}
+	a.want(200, "PUT", "/v1/tools/counter/methods/wait", program, in)
+	id := b.want(201, "POST", "/v1/sessions", map[string]any{"role": "counter"}, in).object(t)["id"].(string)
+	ended, stream := make(chan answer, 1), make(chan answer, 1)
+	go func() { ended <- b.send("POST", calls(id), call("wait"), in) }()
+	<-c.gate.Entered
+	running := b.want(200, "GET", "/v1/calls?status=running", nil, in).object(t)["data"].([]any)
+	if len(running) != 1 {
+		t.Fatalf("running: %v", running)
+	}
+	go func() {
+		stream <- b.send("GET", "/v1/calls/"+running[0].(map[string]any)["call_id"].(string)+"/events", nil, in)
+	}()
+	a.want(204, "DELETE", "/v1/namespaces/acme", nil, nil)
+	if r := <-ended; r.err == nil && r.status == 200 {
+		t.Errorf("the call under way at the other replica: %d %s", r.status, r.body)
+	}
+	<-stream
+	c.gate.Open()
+	for _, r := range c.all {
+		if got := r.send("GET", "/v1/sessions/"+id, nil, in); got.status == 200 {
+			t.Errorf("a session of an erased namespace: %d %s", got.status, got.body)
+		}
+	}
+	a.want(201, "PUT", "/v1/namespaces/acme", nil, nil)
+	for _, r := range c.all {
+		if got := r.want(200, "GET", "/v1/sessions", nil, in).object(t)["data"].([]any); len(got) != 0 {
+			t.Errorf("sessions of the new namespace: %v", got)
+		}
+		if got := r.want(200, "GET", "/v1/tools", nil, in).object(t)["data"].([]any); len(got) != 0 {
+			t.Errorf("tools of the new namespace: %v", got)
+		}
+	}
+}
+
+// Two replicas that each take the other one for the owner do not send a request to and fro: it is answered 503 with Retry-After, nothing was run.
+func TestReplicasDoNotForwardInCircles(t *testing.T) {
+	t.Parallel()
+	c := replicas(t, 2, nil)
+	a, b := c.all[0], c.all[1]
+	id := a.session()
+	list, err := c.of.ListReplicas(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	for _, r := range c.all { // each is told that the other one owns it
+		self := r.want(200, "GET", "/v1/me", nil, nil).header.Get("Recurgent-Replica")
+		for _, other := range list {
+			if other.ID != self {
+				r.store.owner.Store(&store.Ownership{Replica: other.ID, Address: other.Address, Epoch: 1})
+			}
+		}
+	}
+	before := a.store.asked.Load()
+	for _, r := range c.all {
+		if got := r.send("POST", calls(id), call("next"), nil); got.status != 503 || got.header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "session_moved") {
+			t.Errorf("%d %s, want 503 session_moved", got.status, got.body)
+		}
+	}
+	if asked := a.store.asked.Load() - before; asked > 200 {
+		t.Errorf("the store was asked %d times for two requests", asked)
+	}
+	a.store.owner.Store(nil)
+	b.store.owner.Store(nil)
+	if got := b.until(200, "POST", calls(id), call("next")); got.value() != 1.0 {
+		t.Errorf("afterwards: %s, want the first call", got.body)
+	}
+}
