@@ -70,11 +70,13 @@ type Cluster struct {
 
 	seen          atomic.Int64 // replicas
 	here, out, in atomic.Int64 // session entries that found the session in memory; requests forwarded to others, and from others
+	fenced, lost  atomic.Int64 // changes that the store refused since another owned the session; times that the replica was counted as dead
 
 	end   context.CancelFunc // of the goroutines
 	ended sync.WaitGroup
 
 	mu       sync.Mutex
+	renewed  time.Time      // when the request began that last renewed the heartbeat; guarded by mu
 	until    time.Time      // sessions are used before this moment only; guarded by mu
 	owned    map[key]*entry // guarded by mu
 	leaving  bool           // guarded by mu
@@ -126,7 +128,7 @@ func (c *Cluster) join(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.id.Store(&[]string{id})
-	c.until = began.Add(c.lasts())
+	c.renewed, c.until = began, began.Add(c.lasts())
 	return nil
 }
 
@@ -144,10 +146,11 @@ func (c *Cluster) renew(ctx context.Context) {
 		c.mu.Lock()
 		c.until = time.Time{}
 		c.mu.Unlock()
+		c.lost.Add(1)
 		err = c.join(ctx)
 	} else if err == nil {
 		c.mu.Lock()
-		c.until = began.Add(c.lasts())
+		c.renewed, c.until = began, began.Add(c.lasts())
 		c.mu.Unlock()
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -205,18 +208,24 @@ func (c *Cluster) ready() error {
 	return ErrCutOff
 }
 
-// Stats are figures since the start, except for the first two, which are of now.
+// Stats are figures since the start, except for the first three, which are of now.
 type Stats struct {
-	Replicas int64 // alive, as of the last TTL
-	Sessions int64 // owned
-	Here     int64 // times that a session was used which was in memory
-	In, Out  int64 // requests that others forwarded, and that were forwarded to others
+	Replicas int64         // alive, as of the last TTL
+	Sessions int64         // owned
+	Age      time.Duration // of the heartbeat
+	Here     int64         // times that a session was used which was in memory
+	In, Out  int64         // requests that others forwarded, and that were forwarded to others
+	Fenced   int64         // changes that the store refused, since another replica owned the session
+	Lost     int64         // times that the replica was counted as dead
 }
 
 // Stats returns the figures.
 func (c *Cluster) Stats() Stats {
 	r := c.self()
-	return Stats{c.seen.Load(), r.SessionsOwned, c.here.Load(), r.ForwardedIn, r.ForwardedOut}
+	c.mu.Lock()
+	age := c.o.Now().Sub(c.renewed)
+	c.mu.Unlock()
+	return Stats{c.seen.Load(), r.SessionsOwned, age, c.here.Load(), r.ForwardedIn, r.ForwardedOut, c.fenced.Load(), c.lost.Load()}
 }
 
 // Drain takes no more sessions. Those that are in use stay until they are not; then they go to who asks for them.

@@ -236,6 +236,7 @@ func (s *Sessions) Leave(session string) {
 
 // Fenced is called when the store refused a commit under the session's epoch: the next Enter asks the store.
 func (s *Sessions) Fenced(session string) {
+	s.c.fenced.Add(1)
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	if e := s.c.owned[key{s.name, session}]; e != nil {

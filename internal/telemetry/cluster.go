@@ -1,17 +1,23 @@
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
 
-// Cluster are figures of a daemon that shares its store with others: the first two are of now, the others since the start.
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Cluster are figures of a daemon that shares its store with others: the first three are of now, the others since the start.
 type Cluster struct {
-	Replicas, Sessions int64 // replicas that are alive, this one included; sessions that it owns
-	Here               int64 // requests for a session that it owned already
-	In, Out            int64 // requests that others forwarded to it, and that it forwarded
+	Replicas, Sessions int64         // replicas that are alive, this one included; sessions that it owns
+	Age                time.Duration // of its heartbeat
+	Here               int64         // requests for a session that it owned already
+	In, Out            int64         // requests that others forwarded to it, and that it forwarded
+	Fenced, Lost       int64         // changes that the store refused, since another owned the session; times that it was counted as dead
 }
 
 // clusterFigures describe them.
 type clusterFigures struct {
-	replicas, sessions, here, forwarded *prometheus.Desc
+	replicas, sessions, age, here, forwarded, fenced, lost *prometheus.Desc
 }
 
 func newClusterFigures() clusterFigures {
@@ -21,13 +27,16 @@ func newClusterFigures() clusterFigures {
 	return clusterFigures{
 		replicas:  desc("recurgent_cluster_replicas", "Replicas that share the store and are alive, this one included; 0 without others to share it with."),
 		sessions:  desc("recurgent_cluster_sessions_owned", "Sessions that this replica owns."),
+		age:       desc("recurgent_cluster_heartbeat_age_seconds", "Time since this replica renewed its heartbeat in the store; 0 without others."),
+		fenced:    desc("recurgent_cluster_fenced_total", "Calls and changes of contexts that the store refused, since another replica owned the session by then."),
+		lost:      desc("recurgent_cluster_heartbeats_lost_total", "Times that this replica was counted as dead and joined again under another id."),
 		here:      desc("recurgent_cluster_sessions_used_total", "Times that a session was used which this replica owned already."),
 		forwarded: desc("recurgent_cluster_forwarded_total", "Requests that other replicas forwarded to this one (in), and that it forwarded to the owners of their sessions (out).", "direction"),
 	}
 }
 
 func (c clusterFigures) describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.replicas, c.sessions, c.here, c.forwarded} {
+	for _, d := range []*prometheus.Desc{c.replicas, c.sessions, c.age, c.here, c.forwarded, c.fenced, c.lost} {
 		ch <- d
 	}
 }
@@ -40,6 +49,9 @@ func (c clusterFigures) collect(ch chan<- prometheus.Metric, read func() Cluster
 	}
 	ch <- prometheus.MustNewConstMetric(c.replicas, prometheus.GaugeValue, float64(now.Replicas))
 	ch <- prometheus.MustNewConstMetric(c.sessions, prometheus.GaugeValue, float64(now.Sessions))
+	ch <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, now.Age.Seconds())
+	ch <- prometheus.MustNewConstMetric(c.fenced, prometheus.CounterValue, float64(now.Fenced))
+	ch <- prometheus.MustNewConstMetric(c.lost, prometheus.CounterValue, float64(now.Lost))
 	ch <- prometheus.MustNewConstMetric(c.here, prometheus.CounterValue, float64(now.Here))
 	ch <- prometheus.MustNewConstMetric(c.forwarded, prometheus.CounterValue, float64(now.In), "in")
 	ch <- prometheus.MustNewConstMetric(c.forwarded, prometheus.CounterValue, float64(now.Out), "out")
