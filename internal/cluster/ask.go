@@ -59,7 +59,7 @@ func (c *Cluster) get(ctx context.Context, address, path string, header http.Hea
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case err != nil:
