@@ -36,6 +36,25 @@ const own = {
     const found = await pages[name].evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
     return found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target.join(' ')} ${n.any[0]?.message || n.failureSummary}`).join('; ')}`);
   },
+  /** Loads an address until the selector is there and nothing is under way: the processor time of its scripts in ms, and its elements. */
+  async cost(name, url, selector) {
+    const page = pages[name];
+    page.cdp ||= await page.context().newCDPSession(page);
+    const spent = async () => (await page.cdp.send('Performance.getMetrics')).metrics.find((m) => m.name === 'ScriptDuration').value * 1000;
+    await page.goto('about:blank');
+    await page.cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+    const before = await spent();
+    await page.goto(url);
+    await page.waitForSelector(selector);
+    await page.waitForSelector('main >> text=Loading …', { state: 'detached' });
+    await page.waitForSelector('[aria-busy=true]', { state: 'detached' });
+    const all = [(await spent()) - before, await page.evaluate(() => document.querySelectorAll('*').length)];
+    await page.cdp.send('Performance.disable');
+    return all;
+  },
+  async allInnerTexts(name, selector) {
+    return pages[name].locator(selector).allInnerTexts();
+  },
   async faults(name) {
     const list = [...pages[name].faults, ...(await pages[name].evaluate(() => window.violations))];
     return list;

@@ -1,0 +1,143 @@
+//go:build ops
+
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+type object = map[string]any
+
+// as puts a token into each request.
+type as struct {
+	http.RoundTripper
+	token string
+}
+
+func (a as) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	return a.RoundTripper.RoundTrip(r)
+}
+
+// person is the daemon as the owner of the token sees it.
+func person(d *rig.Daemon, token string) *rig.Daemon {
+	mine := *d
+	client := *d.HTTP
+	client.Transport = as{d.HTTP.Transport, token}
+	mine.HTTP = &client
+	return &mine
+}
+
+// signIn gives the tab a token.
+func (p *page) signIn(token string) {
+	p.t.Helper()
+	p.at("#/live")
+	p.fill("input[type=password]", token)
+	p.click(button("Sign in"))
+	p.sees("h1:has-text('Live')")
+}
+
+// Each kind of what waits comes with its evidence, and is decided by its first button: the server does what the button says, and the entry goes away.
+func TestOpsInbox(t *testing.T) {
+	const eves, cals = "0123456789abcdef-eve", "0123456789abcdef-cal"
+	reaches := rig.Program("\t_ = \"https://evil.example.org/x\"\n\treturn 1, nil")
+	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60}, "echo.m": {rig.ProgEcho}, "movies.find": {rig.ProgMoviesWeak}})
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve "+eves+"\ncal "+cals+" scopes=read,call\n"))
+	eve, cal := person(d, eves), person(d, cals)
+	p := newBrowser(t).open(t, "eve", d.URL, nil)
+	p.signIn(eves)
+	open := func(kind string, evidence ...string) {
+		t.Helper()
+		p.at("#/inbox?kind=" + kind)
+		for _, e := range evidence {
+			p.sees("ul.entries > li:has-text('" + e + "')")
+		}
+	}
+	decide := func(kind, what string, evidence ...string) {
+		t.Helper()
+		open(kind, evidence...)
+		entry := "ul.entries > li:has-text('echo.m')"
+		p.click(entry + " >> " + button(what))
+		p.click("dialog >> " + button(what))
+		p.do("waitForSelector", entry, object{"state": "detached"})
+	}
+
+	// A correction that no program holds, tried until it is left to people.
+	eve.Policy(object{"backoff": object{"base_seconds": 1, "max_seconds": 1}})
+	net := eve.Call(eve.Session("tax"), "net", 1000)
+	eve.Do(200, "POST", "/v1/calls/"+net.CallID+"/verdict", object{"verdict": "wrong", "expected": 700, "note": "70 percent"})
+
+	// A proposal of somebody who may not operate.
+	s := cal.Session("echo")
+	right := cal.Call(s, "m", 1)
+	cal.Do(200, "POST", "/v1/calls/"+right.CallID+"/verdict", object{"verdict": "right"})
+	decide("proposal", "Accept the example", "echo.m", "(1)", "by cal")
+	if list := eve.Get(rig.MethodPath("echo", "m") + "/examples")["examples"].([]any); len(list) != 1 || list[0].(object)["state"] != "active" {
+		t.Errorf("after the proposal was accepted: %v", list)
+	}
+
+	// Effects that are new.
+	eve.Do(200, "PUT", rig.MethodPath("echo", "m"), object{"code": reaches})
+	decide("effects", "Allow what it reaches", "gen-2", "after gen-1", "evil.example.org")
+	if e := eve.Get(rig.MethodPath("echo", "m") + "/effects"); e["origin"] != "approved" || !rig.Equal([]any{"evil.example.org"}, e["hosts"]) {
+		t.Errorf("after the effects were allowed: %v", e)
+	}
+
+	// A program that waits for approval.
+	eve.Do(200, "POST", rig.MethodPath("echo", "m")+"/regenerate", object{})
+	eve.Policy(object{"approval_required": true})
+	cal.Call(s, "m", 1)
+	decide("approval", "Approve the program", "echo.m", "gen-3", "after gen-2")
+	if a := eve.Artifact("echo", "m"); a["approved"] != true || a["current_generation"] != "gen-3" {
+		t.Errorf("after the approval gen-3 is not approved: %v, %v", a["current_generation"], a["approved"])
+	}
+	eve.Policy(object{"approval_required": false, "recommendations": object{"min_evidence": 1, "weak_rate": 0.1, "corrections": 1}})
+
+	// A recommendation, one after the other.
+	eve.Do(201, "PUT", "/v1/tools/movies", object{"deliverable": object{"type": "object", "required": []any{"movies"}}})
+	for range 4 {
+		cal.Call(cal.Session("movies"), "find", "anything")
+	}
+	movies := func(status string) (of []object) {
+		return slices.DeleteFunc(eve.Recommendations("?status="+status), func(a object) bool { return a["role"] != "movies" })
+	}
+	advice := movies("open")
+	if len(advice) == 0 {
+		t.Fatal("there is no recommendation")
+	}
+	open("recommendation", "movies", advice[0]["evidence"].([]any)[0].(string))
+	for i := range advice {
+		p.click("ul.entries > li:has-text('movies') >> nth=0 >> " + button("Apply the recommendation"))
+		p.click("dialog >> " + button("Apply the recommendation"))
+		p.do("waitForSelector", fmt.Sprintf("ul.entries > li:has-text('movies') >> nth=%d", len(advice)-1-i), object{"state": "detached"})
+	}
+	if got := movies("applied"); len(got) != len(advice) {
+		t.Errorf("%d recommendations are applied, want %d", len(got), len(advice))
+	}
+
+	// The correction is left to people by now.
+	rig.Until(t, "the correction has failed", func() bool {
+		return eve.Artifact("tax", "net")["correction"].(object)["state"] == "failed"
+	})
+	m.Answer("tax", "net", openaitest.Code(programNet70))
+	open("correction", "no program was found that answers better", "net(1000)", "answered 600, expected 700", "70 percent", "failed")
+	p.accessible("Inbox")
+	p.click("ul.entries > li >> " + button("Have the next call write a new program"))
+	p.click("dialog >> " + button("Have the next call write a new program"))
+	p.sees(".messages >> text=done")
+	eve.WantValue(eve.Call(eve.Session("tax"), "net", 1000), 700.0, "generated")
+	p.at("#/inbox?kind=correction")
+	p.sees("text=Nothing of this kind waits.")
+	if n := strings.Count(string(eve.Do(200, "GET", "/v1/maintenance/audit?principal=eve&format=jsonl", nil).Body), "\n"); n < 5+len(advice) {
+		t.Errorf("the audit trail has %d operations of eve's", n)
+	}
+	p.clean()
+}
