@@ -73,6 +73,8 @@ test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated 
 	$(MAKE) crash
 	$(MAKE) chaos
 	$(MAKE) test-replicas
+	@scripts/ops-install chromium console
+	CONSOLE_COPIES=1000 $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOpsManyTools$$' ./test/e2e/console
 	$(MAKE) race
 
 test-image: ## build both images of the Dockerfile and run them, by buildah, which it installs
