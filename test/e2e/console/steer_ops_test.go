@@ -72,7 +72,7 @@ func TestOpsFollowing(t *testing.T) {
 
 	p.at("#/calls/" + other.CallID)
 	p.sees("h2:has-text('Outcome')")
-	got := p.curl("role=button[name='Copy “Read this call” as curl']", root)
+	got := p.curl(button("Copy as curl"), root)
 	if want := boss.Do(200, "GET", "/v1/calls/"+other.CallID, nil).Body; !rig.Equal(rig.ParseJSON(string(want)), rig.ParseJSON(got)) {
 		t.Errorf("the copied command prints\n%s\nwant\n%s", got, want)
 	}
