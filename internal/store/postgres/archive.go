@@ -241,7 +241,7 @@ func (c *change) bringBack(ctx context.Context, back map[int64]archived) error {
 		return err
 	}
 	for _, k := range sortedRoles(tools) {
-		if err := queueTool(b, c.ns, tools[k], false); err != nil {
+		if err := queueTool(b, c.ns, tools[k]); err != nil {
 			return err
 		}
 		ranks.tool(c.ns, tools[k])

@@ -36,8 +36,11 @@ func (b *bell) ring() {
 // channel is what notifications are sent on.
 const channel = "recurgentd_feed"
 
-// notifyEvery bounds how often this replica notifies the others.
-const notifyEvery = 20 * time.Millisecond
+// notifyEvery bounds how often this replica notifies the others. Nobody waits for the disks meanwhile: what is lost with the server is a hint.
+const (
+	notifyEvery = 20 * time.Millisecond
+	sendHint    = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('" + channel + "', '')"
+)
 
 // hint says that the feed has something new.
 func (s *Store) hint() {
@@ -58,7 +61,7 @@ func (s *Store) notify(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.hints:
-			_, _ = s.pool.Exec(ctx, "SELECT pg_notify('"+channel+"', '')") // others poll
+			_, _ = s.pool.Exec(ctx, sendHint) // others poll
 		}
 		select {
 		case <-ctx.Done():

@@ -3,10 +3,10 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,55 +18,90 @@ import (
 )
 
 // BenchmarkCommits compares this store with the disk store in one run, in turns: commits/s of warm calls by so many writers, each in a session of
-// its own, on a method of each writer's own or on one that all count on. Both write through to the disk.
+// its own, on a method of each writer's own or on one that all count on. The writers are spread over the replicas. Both stores write through to the
+// disk. Beside it stand the processor times of a commit, the server's and this process's.
 func BenchmarkCommits(b *testing.B) {
 	cluster := pgtest.Start(b, pgtest.Options{Fsync: true})
-	for _, writers := range []int{1, 8, 64} {
+	for _, replicas := range []int{1, 3} {
 		for _, hot := range []bool{false, true} {
-			b.Run(fmt.Sprintf("writers=%d/hot=%v", writers, hot), func(b *testing.B) {
-				files, err := disk.Open(b.TempDir(), disk.DefaultOptions())
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer files.Close(context.Background())
-				o := DefaultOptions(cluster.CreateDatabase(b, fmt.Sprintf("bench_%d_%v_%d", writers, hot, time.Now().UnixNano())))
-				tables, err := Open(b.Context(), o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer tables.Close(context.Background())
-				loads := []*load{newLoad(b, files, writers, hot), newLoad(b, tables, writers, hot)}
-				for b.Loop() {
-					for _, l := range loads {
-						l.run(b)
-					}
-				}
-				rates := [2]float64{loads[0].rate(), loads[1].rate()}
-				b.ReportMetric(rates[0], "disk-commits/s")
-				b.ReportMetric(rates[1], "postgres-commits/s")
-				b.ReportMetric(rates[1]/rates[0], "of-disk")
-				b.ReportMetric(float64(tables.commits.calls.Load())/float64(tables.commits.transactions.Load()), "calls/transaction")
-			})
+			for _, writers := range []int{1, 8, 64} {
+				b.Run(fmt.Sprintf("replicas=%d/hot=%v/writers=%d", replicas, hot, writers), func(b *testing.B) { benchCommits(b, cluster, replicas, writers, hot) })
+			}
 		}
 	}
 }
 
-// load commits calls of so many writers to a store.
-type load struct {
-	n       store.Namespace
-	writers int
-	hot     bool
-	calls   atomic.Int64
-	took    time.Duration
+func benchCommits(b *testing.B, cluster *pgtest.Cluster, replicas, writers int, hot bool) {
+	ctx, dir := b.Context(), b.TempDir()
+	o := DefaultOptions(cluster.CreateDatabase(b, fmt.Sprint("bench_", time.Now().UnixNano())))
+	onDisk, inTables := &load{writers: writers, hot: hot}, &load{writers: writers, hot: hot}
+	var server, process time.Duration
+	var calls, transactions int64
+	for b.Loop() { // only the one that is measured is open, so that it has the memory and the processors of the process for itself
+		files, err := disk.Open(dir, disk.DefaultOptions())
+		if err != nil {
+			b.Fatal(err)
+		}
+		onDisk.run(b, files)
+		if err := files.Close(ctx); err != nil {
+			b.Fatal(err)
+		}
+		var stores []store.Store
+		for range replicas {
+			s, err := Open(ctx, o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			stores = append(stores, s)
+		}
+		before, own := cluster.ProcessorTime(), ownTime()
+		inTables.run(b, stores...)
+		server, process = server+cluster.ProcessorTime()-before, process+ownTime()-own
+		for _, s := range stores {
+			calls, transactions = calls+s.(*Store).commits.calls.Load(), transactions+s.(*Store).commits.transactions.Load()
+			if err := s.Close(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	n := float64(calls)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(onDisk.rate(), "disk-commits/s")
+	b.ReportMetric(inTables.rate(), "postgres-commits/s")
+	b.ReportMetric(inTables.rate()/onDisk.rate(), "of-disk")
+	b.ReportMetric(n/float64(transactions), "calls/transaction")
+	b.ReportMetric(float64(server.Microseconds())/n, "server-µs/call")
+	b.ReportMetric(float64(process.Microseconds())/n, "replica-µs/call")
 }
 
-func newLoad(b *testing.B, s store.Store, writers int, hot bool) *load {
+func space(b *testing.B, s store.Store) store.Namespace {
 	n, err := s.Namespace(agent.DefaultNamespace)
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := &load{n: n, writers: writers, hot: hot}
-	for w := range writers {
+	return n
+}
+
+// ownTime is the processor time of this process.
+func ownTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for this process
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// load commits calls of so many writers, who take the replicas of a store in turns.
+type load struct {
+	writers int
+	hot     bool
+	made    bool // the sessions and artifacts are there
+	calls   atomic.Int64
+	counted int64 // of them, those in took
+	took    time.Duration
+}
+
+// make makes the sessions and the artifacts.
+func (l *load) make(b *testing.B, n store.Namespace) {
+	for w := range l.writers {
 		if err := n.CreateSession(b.Context(), agent.Session{ID: fmt.Sprint("sess_", w), Role: "calculator", CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil); err != nil {
 			b.Fatal(err)
 		}
@@ -76,7 +111,7 @@ func newLoad(b *testing.B, s store.Store, writers int, hot bool) *load {
 			b.Fatal(err)
 		}
 	}
-	return l
+	l.made = true
 }
 
 func (l *load) call(w int) *store.CallCommit {
@@ -92,14 +127,21 @@ func (l *load) call(w int) *store.CallCommit {
 }
 
 // run has the writers commit for half a second.
-func (l *load) run(b *testing.B) {
+func (l *load) run(b *testing.B, stores ...store.Store) {
+	var spaces []store.Namespace
+	for _, s := range stores {
+		spaces = append(spaces, space(b, s))
+	}
+	if !l.made {
+		l.make(b, spaces[0])
+	}
 	var group sync.WaitGroup
-	began := time.Now()
+	before, began := l.calls.Load(), time.Now()
 	until := began.Add(500 * time.Millisecond)
 	for w := range l.writers {
 		group.Go(func() {
 			for time.Now().Before(until) {
-				if err := l.n.CommitCall(b.Context(), l.call(w)); err != nil {
+				if err := spaces[w%len(spaces)].CommitCall(b.Context(), l.call(w)); err != nil {
 					b.Error(err)
 					return
 				}
@@ -107,7 +149,7 @@ func (l *load) run(b *testing.B) {
 		})
 	}
 	group.Wait()
-	l.took += time.Since(began)
+	l.took, l.counted = l.took+time.Since(began), l.counted+l.calls.Load()-before
 }
 
-func (l *load) rate() float64 { return float64(l.calls.Load()) / l.took.Seconds() }
+func (l *load) rate() float64 { return float64(l.counted) / l.took.Seconds() }

@@ -107,7 +107,7 @@ func (g *group) writeContents(b *pgx.Batch) {
 		b.Queue(`INSERT INTO contents AS c (ns, ref, used, sessions, value) VALUES ($1, $2, nextval('content_order'), ARRAY[$3::text], $4)
 			ON CONFLICT (ns, ref) DO UPDATE SET used = excluded.used, value = excluded.value,
 			sessions = CASE WHEN $3 = ANY(c.sessions) THEN c.sessions ELSE c.sessions || $3::text END`, x.ns, key(c.Ref), key(x.w.c.SessionID), []byte(c.Value))
-		trim[x.ns] = g.retention[x.ns]
+		trim[x.ns] = g.policies[x.ns].retention
 	}
 	for ns, limit := range trim {
 		if limit.ContentEntries > 0 || limit.ContentBytes > 0 {

@@ -162,10 +162,12 @@ func encodeRecord(r *agent.Record) ([]byte, error) {
 type committer struct {
 	store *Store
 	wake  chan struct{} // has room for one
+	knows bool          // the last group found things as this replica knew them; of run's goroutine
 
 	mu     sync.Mutex
-	queue  []*waiting // guarded by mu
-	closed bool       // guarded by mu
+	queue  []*waiting // guarded by mu, as all below
+	enough int        // so many calls are waited for
+	closed bool
 }
 
 // groupSize bounds the calls of one transaction.
@@ -180,10 +182,13 @@ func (q *committer) add(w *waiting) error {
 		return errClosed
 	}
 	q.queue = append(q.queue, w)
+	enough := len(q.queue) >= q.enough
 	q.mu.Unlock()
-	select {
-	case q.wake <- struct{}{}:
-	default:
+	if enough {
+		select {
+		case q.wake <- struct{}{}:
+		default:
+		}
 	}
 	return nil
 }
@@ -222,7 +227,9 @@ func (q *committer) close() {
 func (q *committer) run(ctx context.Context) {
 	for {
 		for group := q.take(); len(group) > 0; group = q.take() {
+			began := time.Now()
 			q.commit(ctx, group)
+			q.gather(ctx, len(group), time.Since(began))
 		}
 		select {
 		case <-q.wake:
@@ -234,4 +241,35 @@ func (q *committer) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// gather waits a little for those whose calls were just committed, since who calls without pause is about to call again: they then share a
+// transaction with those who wait, in place of two that alternate. Nobody waits for longer than an eighth of what the transaction took.
+func (q *committer) gather(ctx context.Context, committed int, took time.Duration) {
+	if !q.expect(committed) {
+		return
+	}
+	defer q.expect(0)
+	patience := time.NewTimer(took / 8)
+	defer patience.Stop()
+	select {
+	case <-q.wake:
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+}
+
+// expect sets that so many calls more than wait now are enough to go on with, and reports whether that is worth a wait.
+func (q *committer) expect(more int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.enough = min(len(q.queue)+more, groupSize)
+	if more == 0 || q.enough <= max(1, len(q.queue)) {
+		return false
+	}
+	select {
+	case <-q.wake: // of those who are counted already
+	default:
+	}
+	return true
 }

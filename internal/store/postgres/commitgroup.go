@@ -13,11 +13,15 @@ const attemptLimit = 10 * time.Second
 func (q *committer) commit(ctx context.Context, calls []*waiting) {
 	pauses := pace()
 	for tries := 1; ; tries++ {
-		err := q.try(ctx, calls)
+		known := q.knows && tries == 1
+		err := q.try(ctx, calls, known)
 		switch {
 		case err == nil:
 			end(calls, nil)
 			return
+		case known && contended(err):
+			q.knows = false
+			continue
 		case contended(err) && tries < contentions:
 		case away(err):
 			q.store.health.away(err)
@@ -42,8 +46,9 @@ func (q *committer) commit(ctx context.Context, calls []*waiting) {
 	}
 }
 
-// try commits a group in one transaction. Calls that cannot be committed have err set when it returns nil.
-func (q *committer) try(ctx context.Context, calls []*waiting) error {
+// try commits a group in one transaction, where known is true by what this replica knows, if that is enough. Calls that cannot be committed have err
+// set when it returns nil.
+func (q *committer) try(ctx context.Context, calls []*waiting, known bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptLimit)
 	defer cancel()
 	conn, err := q.store.pool.Acquire(ctx)
@@ -51,8 +56,16 @@ func (q *committer) try(ctx context.Context, calls []*waiting) error {
 		return err
 	}
 	defer conn.Release()
-	g := newGroup(q.store, calls)
-	if err := g.run(ctx, conn); err != nil {
+	g, done := newGroup(q.store, calls), false
+	if known {
+		done, err = g.runKnown(ctx, conn)
+	}
+	if !done && err == nil {
+		g = newGroup(q.store, calls)
+		err = g.run(ctx, conn)
+		q.knows = !g.surprised
+	}
+	if err != nil {
 		if !conn.Conn().IsClosed() {
 			_, _ = conn.Exec(ctx, "ROLLBACK") // a connection that cannot is not used again
 		}

@@ -90,7 +90,7 @@ func (f *filler) take(x *store.Item) error {
 		err = f.document("INSERT INTO connections (ns, name, revision, doc) VALUES ($1, $2, $3, $4)", x.Connection, key(x.Connection.Name), x.Connection.Revision)
 	case x.Tool != nil:
 		f.ranks.tool(f.ns, x.Tool)
-		err = queueTool(f.b, f.ns, x.Tool, false)
+		err = queueTool(f.b, f.ns, x.Tool)
 	case x.Artifact != nil:
 		g := &groupArtifact{}
 		g.set(x.Artifact)
@@ -218,7 +218,7 @@ func (f *filler) log(doc json.RawMessage) error {
 	}
 	x := &callRow{ns: f.ns, log: &e, encodedLog: doc}
 	if o, known := f.owners[e.SessionID]; known {
-		x.session = &groupSession{owner: o}
+		x.session = &groupSession{keptSession: keptSession{owner: o}}
 	}
 	f.places++
 	f.b.Queue(`INSERT INTO calls (ns, call_id, n, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc)

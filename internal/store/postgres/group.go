@@ -31,21 +31,30 @@ type group struct {
 	artifacts map[rowKey]*groupArtifact
 	evidence  map[rowKey]*groupEvidence
 	tools     map[roleKey]*agent.Tool
-	toolUses  map[roleKey]bool    // the tools that changed; true where only their use did
-	roots     map[rowKey][]rowKey // the methods that were called below a corrected call
-	repeated  bool                // a call was committed before
-	rows      []*callRow          // what the calls add
+	toolsWere map[roleKey]*agent.Tool // in the database
+	toolUses  map[roleKey]bool        // the tools that changed; true where only their use did
+	roots     map[rowKey][]rowKey     // the methods that were called below a corrected call
+	repeated  bool                    // a call was committed before
+	rows      []*callRow              // what the calls add
 
 	at            feedPlace // of the last change
 	knownEvidence map[rowKey]*keptEvidence
-	retention     map[int64]agent.RetentionPolicy // of the namespaces whose calls leave contents
+	policies      map[int64]keptPolicy // of the namespaces whose calls leave contents
+	surprised     bool                 // something is not as this replica knew it
+	known         bool                 // nothing was asked for
+}
+
+// keptSession is of a session what a call's commit goes by, as this replica read or wrote it last.
+type keptSession struct {
+	size  int
+	epoch int64
+	owner string
 }
 
 type groupSession struct {
-	size    int
-	epoch   int64
-	owner   string
-	changes int64 // calls that changed it
+	keptSession
+	was     keptSession // in the database
+	changes int64       // calls that changed it
 	at      *waiting
 	context map[string]json.RawMessage // what they set; nil deletes
 }
@@ -55,8 +64,8 @@ func newGroup(s *Store, calls []*waiting) *group {
 		w.err, w.log = nil, nil
 	}
 	return &group{store: s, calls: calls, spaces: map[int64]bool{}, done: map[rowKey]*agent.LogEntry{}, sessions: map[rowKey]*groupSession{},
-		artifacts: map[rowKey]*groupArtifact{}, evidence: map[rowKey]*groupEvidence{}, toolUses: map[roleKey]bool{},
-		roots: map[rowKey][]rowKey{}, knownEvidence: map[rowKey]*keptEvidence{}, retention: map[int64]agent.RetentionPolicy{}}
+		artifacts: map[rowKey]*groupArtifact{}, evidence: map[rowKey]*groupEvidence{}, tools: map[roleKey]*agent.Tool{}, toolsWere: map[roleKey]*agent.Tool{}, toolUses: map[roleKey]bool{},
+		roots: map[rowKey][]rowKey{}, knownEvidence: map[rowKey]*keptEvidence{}, policies: map[int64]keptPolicy{}}
 }
 
 // groupConn is the connection of a group. Its transaction begins with the first batch and ends with the last, so that it takes two round trips.
@@ -66,7 +75,7 @@ type groupConn interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// run does all of it in a transaction.
+// run does all of it in a transaction that reads, under locks, what the calls change.
 func (g *group) run(ctx context.Context, tx groupConn) error {
 	if err := g.read(ctx, tx); err != nil {
 		return err
@@ -77,7 +86,11 @@ func (g *group) run(ctx context.Context, tx groupConn) error {
 	if err := g.countForges(ctx, tx); err != nil {
 		return err
 	}
-	b := &pgx.Batch{}
+	return g.finish(ctx, tx, &pgx.Batch{})
+}
+
+// finish writes the changes behind what the batch has, and commits.
+func (g *group) finish(ctx context.Context, tx groupConn, b *pgx.Batch) error {
 	if err := g.write(b); err != nil {
 		return err
 	}
@@ -200,7 +213,19 @@ func (g *group) committed() {
 	for k, e := range g.evidence {
 		g.store.keepEvidence(k, e)
 	}
+	for k, s := range g.sessions {
+		g.store.keptSessions.Set(k, s.keptSession)
+	}
+	for k, t := range g.tools {
+		g.store.keptTools.Set(k, t)
+	}
+	for k, p := range g.policies {
+		g.store.keptPolicies.Set(k, p)
+	}
 	g.store.commits.calls.Add(int64(len(g.rows)))
 	g.store.commits.transactions.Add(1)
+	if g.known {
+		g.store.commits.known.Add(1)
+	}
 	g.store.hint()
 }

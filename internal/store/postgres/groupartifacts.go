@@ -18,7 +18,8 @@ type groupArtifact struct {
 	was, now         *agent.Artifact // nil: there is none
 	stored           bool            // there was one
 	version, body    int64
-	revised, newBody bool // what is to be written
+	wasVersion       int64 // in the database
+	revised, newBody bool  // what is to be written
 }
 
 // keptArtifact is an artifact as this replica read or wrote it last. It is of use where the row has that version.
@@ -124,15 +125,18 @@ func writeArtifacts(b *pgx.Batch, artifacts map[rowKey]*groupArtifact) error {
 			heads = &made
 		}
 		heads.add(k, head)
+		heads.were = append(heads.were, x.wasVersion)
 		heads.versions, heads.bodies, heads.states = append(heads.versions, x.version), append(heads.bodies, x.body), append(heads.states, key(x.now.LifecycleState))
 	}
-	const rows = " FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::text[], $7::bytea[]) AS k(ns, role, method, version, body_version, state, head)"
 	if x := &made; len(x.ns) > 0 {
-		b.Queue("INSERT INTO artifacts (ns, role, method, version, body_version, state, head) SELECT *"+rows, x.ns, x.a, x.b, x.versions, x.bodies, x.states, x.docs)
+		b.Queue(`INSERT INTO artifacts (ns, role, method, version, body_version, state, head)
+			SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::text[], $7::bytea[])`, x.ns, x.a, x.b, x.versions, x.bodies, x.states, x.docs)
 	}
 	if x := &revised; len(x.ns) > 0 {
-		b.Queue("UPDATE artifacts a SET version = k.version, body_version = k.body_version, state = k.state, head = k.head"+rows+
-			" WHERE (a.ns, a.role, a.method) = (k.ns, k.role, k.method)", x.ns, x.a, x.b, x.versions, x.bodies, x.states, x.docs)
+		b.Queue(`WITH done AS (UPDATE artifacts a SET version = k.version, body_version = k.body_version, state = k.state, head = k.head
+				FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::text[], $7::bytea[], $8::int8[]) AS k(ns, role, method, version, body_version, state, head, was)
+				WHERE (a.ns, a.role, a.method, a.version) = (k.ns, k.role, k.method, k.was) RETURNING 1)
+			SELECT expect(count(*), $9) FROM done`, x.ns, x.a, x.b, x.versions, x.bodies, x.states, x.docs, x.were, len(x.ns))
 	}
 	if x := &bodies; len(x.ns) > 0 {
 		b.Queue(`INSERT INTO artifact_bodies (ns, role, method, body) SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::bytea[])
@@ -149,6 +153,7 @@ type columns struct {
 	a, b             []string
 	docs             [][]byte
 	versions, bodies []int64
+	were             []int64 // the versions before
 	states           []string
 	flags            []bool
 }

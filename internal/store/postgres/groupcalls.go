@@ -19,9 +19,10 @@ func (g *group) writeCalls(b *pgx.Batch) {
 	if len(c.docs) == 0 {
 		return
 	}
+	// The expression of call_place: a function would be planned anew each time.
 	b.Queue(`INSERT INTO calls (ns, call_id, n, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc)
-		SELECT ns, call_id, place.first + i, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc
-		FROM call_place() AS place(first), unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
+		SELECT ns, call_id, (SELECT (pg_current_xact_id()::text::int8 + added) << 20 FROM era) + i, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc
+		FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
 			$12::bool[], $13::bool[], $14::bool[], $15::text[], $16::bool[], $17::timestamptz[], $18::bytea[]) WITH ORDINALITY
 			AS k(ns, call_id, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc, i)`,
 		c.ns, c.ids, c.sessions, c.roots, c.parents, c.traces, c.roles, c.methods, c.statuses, c.errors, c.sources, c.weak, c.history, c.debug, c.owners, c.named, c.at, c.docs)

@@ -16,6 +16,8 @@ type groupEvidence struct {
 	stored  bool
 	version int64
 	revised bool
+
+	wasVersion int64 // in the database
 }
 
 // keptEvidence is evidence as this replica read or wrote it last.
@@ -89,6 +91,7 @@ func (g *group) readEvidence(rows pgx.Rows) error {
 		} else if err := json.Unmarshal(doc, &x.now); err != nil {
 			return fmt.Errorf("stored evidence: %w", err)
 		}
+		x.wasVersion = x.version
 		g.evidence[k] = x
 	}
 	return rows.Err()
@@ -112,18 +115,21 @@ func (g *group) writeEvidence(b *pgx.Batch) error {
 		}
 		x.version = newVersion()
 		rows.add(k, doc)
+		rows.were = append(rows.were, x.wasVersion)
 		rows.versions, rows.states = append(rows.versions, x.version), append(rows.states, key(x.now.Last))
 		rows.bodies = append(rows.bodies, int64(len(x.now.Notes)+len(x.now.Plain)))
 		rows.flags = append(rows.flags, len(x.now.Notes) > 0 || x.now.Judged)
 	}
-	const rows = ` FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::text[], $6::int8[], $7::bool[], $8::bytea[])
-		AS k(ns, role, method, version, last, weight, remarkable, doc)`
 	if x := &made; len(x.ns) > 0 {
-		b.Queue("INSERT INTO evidence (ns, role, method, version, last, weight, remarkable, doc) SELECT *"+rows, x.ns, x.a, x.b, x.versions, x.states, x.bodies, x.flags, x.docs)
+		b.Queue(`INSERT INTO evidence (ns, role, method, version, last, weight, remarkable, doc)
+			SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::text[], $6::int8[], $7::bool[], $8::bytea[])`, x.ns, x.a, x.b, x.versions, x.states, x.bodies, x.flags, x.docs)
 	}
 	if x := &revised; len(x.ns) > 0 {
-		b.Queue("UPDATE evidence e SET version = k.version, last = k.last, weight = k.weight, remarkable = k.remarkable, doc = k.doc"+rows+
-			" WHERE (e.ns, e.role, e.method) = (k.ns, k.role, k.method)", x.ns, x.a, x.b, x.versions, x.states, x.bodies, x.flags, x.docs)
+		b.Queue(`WITH done AS (UPDATE evidence e SET version = k.version, last = k.last, weight = k.weight, remarkable = k.remarkable, doc = k.doc
+				FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::text[], $6::int8[], $7::bool[], $8::bytea[], $9::int8[])
+				AS k(ns, role, method, version, last, weight, remarkable, doc, was)
+				WHERE (e.ns, e.role, e.method, e.version) = (k.ns, k.role, k.method, k.was) RETURNING 1)
+			SELECT expect(count(*), $10) FROM done`, x.ns, x.a, x.b, x.versions, x.states, x.bodies, x.flags, x.docs, x.were, len(x.ns))
 	}
 	return nil
 }

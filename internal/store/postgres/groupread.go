@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // read locks and reads what the calls change, in one round trip. Rows are locked in the same order by everybody: sessions, artifacts, evidence,
@@ -11,9 +13,7 @@ import (
 func (g *group) read(ctx context.Context, tx groupConn) error {
 	spaces, calls, sessions, artifacts, evidence, roots := g.needs()
 	b := &pgx.Batch{}
-	b.Queue("BEGIN")
-	b.Queue(groupSettings)
-	b.Queue(holdSpaces, spaces)
+	begin(b, spaces)
 	b.Queue(heldSpaces, spaces).Query(g.readSpaces)
 	b.Queue(dueSpaces, spaces)
 	b.Queue(`SELECT s.ns, s.id, s.history_size, s.epoch, s.owner FROM sessions s JOIN unnest($1::int8[], $2::text[]) AS k(ns, id) USING (ns, id)
@@ -21,7 +21,8 @@ func (g *group) read(ctx context.Context, tx groupConn) error {
 	b.Queue("SELECT c.ns, c.call_id, c.doc FROM calls c JOIN unnest($1::int8[], $2::text[]) AS k(ns, call_id) USING (ns, call_id)", calls.ns, calls.a).Query(g.readCalls)
 	reader := g.store.lockArtifacts(b, artifacts)
 	g.queueEvidence(b, evidence, roots)
-	g.tools = queueLockTools(b, g.roles())
+	tools := queueLockTools(b, g.roles())
+	b.Queue("SELECT ns, revision, doc FROM policies WHERE ns = ANY($1::int8[])", g.limited()).Query(g.readPolicies)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
@@ -29,11 +30,29 @@ func (g *group) read(ctx context.Context, tx groupConn) error {
 	if g.artifacts, err = reader.finish(); err != nil {
 		return err
 	}
-	return g.readRetention(ctx, tx)
+	for k, t := range tools {
+		g.setTool(k, t)
+	}
+	for k, known := range reader.known {
+		g.surprised = g.surprised || g.artifacts[k] == nil || g.artifacts[k].version != known.version
+	}
+	for k, known := range g.knownEvidence {
+		g.surprised = g.surprised || g.evidence[k] == nil || g.evidence[k].version != known.version
+	}
+	return nil
 }
 
-// groupSettings are those of a group's transaction. Its statements look up rows by key, whatever the arguments: there is nothing to plan each time.
-const groupSettings = "SELECT set_config('idle_in_transaction_session_timeout', '" + idleLimit + "', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)"
+// begin queues the begin of a group's transaction, which keeps the namespaces from being erased.
+func begin(b *pgx.Batch, spaces []int64) {
+	b.Queue("BEGIN")
+	b.Queue(groupSettings)
+	b.Queue(holdSpaces, spaces)
+}
+
+// groupSettings are those of a group's transaction. Its statements look up rows by key, in the order of the arguments, however many rows there are:
+// there is nothing to plan each time.
+const groupSettings = "SELECT set_config('idle_in_transaction_session_timeout', '" + idleLimit + `', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+	set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
 // needs lists the rows that the calls may change: each once.
 func (g *group) needs() (spaces []int64, calls, sessions columns, artifacts, evidence, roots []rowKey) {
@@ -86,14 +105,42 @@ func (g *group) readSpaces(rows pgx.Rows) error {
 	return rows.Err()
 }
 
+// keptPolicy is what this replica read last of a namespace's policy.
+type keptPolicy struct {
+	revision  int64 // 0: there is none
+	retention agent.RetentionPolicy
+}
+
+func (g *group) readPolicies(rows pgx.Rows) error {
+	for _, ns := range g.limited() {
+		g.policies[ns] = keptPolicy{retention: agent.DefaultPolicy().Retention}
+	}
+	for rows.Next() {
+		var ns, revision int64
+		var doc []byte
+		if err := rows.Scan(&ns, &revision, &doc); err != nil {
+			return err
+		}
+		p, err := decodePolicy(doc)
+		if err != nil {
+			return err
+		}
+		g.policies[ns] = keptPolicy{revision, p.Retention}
+	}
+	return rows.Err()
+}
+
 func (g *group) readSessions(rows pgx.Rows) error {
 	for rows.Next() {
 		var k rowKey
-		s := &groupSession{}
+		var s keptSession
 		if err := rows.Scan(&k.ns, &k.a, &s.size, &s.epoch, &s.owner); err != nil {
 			return err
 		}
-		g.sessions[k] = s
+		if known, ok := g.store.keptSessions.GetIfPresent(k); ok && known != s {
+			g.surprised = true
+		}
+		g.sessions[k] = &groupSession{keptSession: s, was: s}
 	}
 	return rows.Err()
 }

@@ -30,6 +30,9 @@ func (g *group) roles() map[roleKey]bool {
 	return roles
 }
 
+// setTool takes over a tool as it is in the database.
+func (g *group) setTool(k roleKey, t *agent.Tool) { g.tools[k], g.toolsWere[k] = t, t }
+
 // changeTools applies a call's changes to the tools.
 func (g *group) changeTools(ns int64, changes []store.ToolChange) {
 	for i := range changes {
@@ -51,10 +54,7 @@ func (g *group) changeTools(ns int64, changes []store.ToolChange) {
 // writeTools writes the changed tools, and the ranks that follow from them and from the artifacts.
 func (g *group) writeTools(b *pgx.Batch) error {
 	ranks := rankChanges{}
-	for _, k := range sortedRoles(g.toolUses) {
-		if err := queueTool(b, k.ns, g.tools[k], g.toolUses[k]); err != nil {
-			return err
-		}
+	for k := range g.toolUses {
 		ranks.tool(k.ns, g.tools[k])
 	}
 	for k, x := range g.artifacts {
@@ -63,21 +63,30 @@ func (g *group) writeTools(b *pgx.Batch) error {
 		}
 	}
 	ranks.queue(b, g.store.o.Now())
-	return nil
+	return g.queueTools(b)
 }
 
-// readRetention reads how long the policies of those namespaces keep what calls leave.
-func (g *group) readRetention(ctx context.Context, tx groupConn) error {
-	for _, w := range g.calls {
-		ns := w.n.id.Load()
-		if _, read := g.retention[ns]; read || w.c.Content == nil {
+// queueTools writes the changed tools. What their uses change is added, since other replicas use them at the same time.
+func (g *group) queueTools(b *pgx.Batch) error {
+	var c columns
+	var revisions, uses []int64
+	var last []string
+	for _, k := range sortedRoles(g.toolUses) {
+		t, was := g.tools[k], g.toolsWere[k]
+		if !g.toolUses[k] {
+			if err := queueTool(b, k.ns, t); err != nil {
+				return err
+			}
 			continue
 		}
-		p, _, err := readPolicy(ctx, tx, ns, "")
-		if err != nil {
-			return err
-		}
-		g.retention[ns] = p.Retention
+		c.addKey(rowKey{ns: k.ns, a: key(k.role)}, 0)
+		revisions, uses, last = append(revisions, t.Revision-was.Revision), append(uses, t.UsageCount-was.UsageCount), append(last, usedAt(t))
+	}
+	if len(last) > 0 {
+		b.Queue(`WITH done AS (UPDATE tools t SET revision = t.revision + k.revisions, usage_count = t.usage_count + k.uses,
+				last_used = CASE WHEN t.last_used::timestamptz <= k.last_used::timestamptz THEN k.last_used ELSE t.last_used END
+				FROM unnest($1::int8[], $2::text[], $3::int8[], $4::int8[], $5::text[]) AS k(ns, role, revisions, uses, last_used) WHERE (t.ns, t.role) = (k.ns, k.role) RETURNING 1)
+			SELECT expect(count(*), $6) FROM done`, c.ns, c.a, revisions, uses, last, len(last))
 	}
 	return nil
 }

@@ -34,17 +34,9 @@ func (r *callRow) encode() (err error) {
 	return err
 }
 
-// write queues what the transaction changes.
+// write queues what the transaction changes. Rows that others change too come in the order in which read locks them, by key.
 func (g *group) write(b *pgx.Batch) error {
 	g.writeSessions(b)
-	g.writeContexts(b)
-	g.writeRecords(b)
-	g.writeCalls(b)
-	g.writeValues(b)
-	g.writeCorrections(b)
-	g.writePatterns(b)
-	g.writeContents(b)
-	g.writeReplies(b)
 	if err := writeArtifacts(b, g.artifacts); err != nil {
 		return err
 	}
@@ -54,6 +46,14 @@ func (g *group) write(b *pgx.Batch) error {
 	if err := g.writeTools(b); err != nil {
 		return err
 	}
+	g.writeContexts(b)
+	g.writeRecords(b)
+	g.writeCalls(b)
+	g.writeValues(b)
+	g.writeCorrections(b)
+	g.writePatterns(b)
+	g.writeContents(b)
+	g.writeReplies(b)
 	g.writeSpending(b)
 	for _, x := range g.rows {
 		if err := queueFiles(b, x.ns, x.w.c.Files); err != nil {
@@ -69,18 +69,21 @@ func (g *group) write(b *pgx.Batch) error {
 
 func (g *group) writeSessions(b *pgx.Batch) {
 	var c columns
-	var sizes, changes []int64
+	var sizes, sizesWere, epochs, changes []int64
+	var owners []string
 	var at []time.Time
 	for _, k := range sortedKeys(g.sessions) {
 		if s := g.sessions[k]; s.changes > 0 {
 			c.addKey(k, 0)
 			sizes, changes, at = append(sizes, int64(s.size)), append(changes, s.changes), append(at, s.at.now)
+			sizesWere, epochs, owners = append(sizesWere, int64(s.was.size)), append(epochs, s.was.epoch), append(owners, s.was.owner)
 		}
 	}
 	if len(sizes) > 0 {
-		b.Queue(`UPDATE sessions s SET history_size = k.size, revision = revision + k.changes, updated_at = k.at
-			FROM unnest($1::int8[], $2::text[], $3::int8[], $4::int8[], $5::timestamptz[]) AS k(ns, id, size, changes, at) WHERE (s.ns, s.id) = (k.ns, k.id)`,
-			c.ns, c.a, sizes, changes, at)
+		b.Queue(`WITH done AS (UPDATE sessions s SET history_size = k.size, revision = revision + k.changes, updated_at = k.at
+				FROM unnest($1::int8[], $2::text[], $3::int8[], $4::int8[], $5::timestamptz[], $6::int8[], $7::int8[], $8::text[]) AS k(ns, id, size, changes, at, was, epoch, owner)
+				WHERE (s.ns, s.id) = (k.ns, k.id) AND (s.history_size, s.epoch, s.owner) = (k.was, k.epoch, k.owner) RETURNING 1)
+			SELECT expect(count(*), $9) FROM done`, c.ns, c.a, sizes, changes, at, sizesWere, epochs, owners, len(sizes))
 	}
 }
 

@@ -46,7 +46,10 @@ func (h *health) set(err error) {
 func (h *health) away(err error) { h.set(unavailable(err)) }
 
 // counted are figures since the store was opened.
-type counted struct{ calls, transactions atomic.Int64 }
+type counted struct {
+	calls, transactions atomic.Int64
+	known               atomic.Int64 // transactions that asked for nothing
+}
 
 // watchHealth asks the database now and then whether it takes writes, until ctx ends.
 func (s *Store) watchHealth(ctx context.Context) {

@@ -82,7 +82,7 @@ func (r *artifactReader) finish() (map[rowKey]*groupArtifact, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[k] = &groupArtifact{was: a, now: a, stored: true, version: x.version, body: x.body}
+		out[k] = &groupArtifact{was: a, now: a, stored: true, wasVersion: x.version, version: x.version, body: x.body}
 		r.store.keepArtifact(k, out[k])
 	}
 	return out, nil

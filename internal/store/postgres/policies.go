@@ -18,21 +18,26 @@ type rower interface {
 
 // readPolicy reads the policy of a namespace over the defaults, so that one of an older version has values for what that did not know.
 func readPolicy(ctx context.Context, q rower, ns int64, lock string) (p agent.Policy, revision int64, err error) {
-	p = agent.DefaultPolicy()
 	var doc []byte
 	err = q.QueryRow(ctx, "SELECT revision, doc FROM policies WHERE ns = $1 "+lock, ns).Scan(&revision, &doc)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return p, 0, nil
+		return agent.DefaultPolicy(), 0, nil
 	}
 	if err != nil {
-		return p, 0, err
+		return agent.DefaultPolicy(), 0, err
 	}
+	p, err = decodePolicy(doc)
+	return p, revision, err
+}
+
+func decodePolicy(doc []byte) (agent.Policy, error) {
+	p := agent.DefaultPolicy()
 	p.RedactVersion = 0 // which an older version did not store
 	if err := json.Unmarshal(doc, &p); err != nil {
-		return p, 0, err
+		return p, err
 	}
 	p.Upgrade()
-	return p, revision, p.Validate()
+	return p, p.Validate()
 }
 
 // Policy is part of store.Namespace.

@@ -87,8 +87,8 @@ func (r rankChanges) queue(b *pgx.Batch, now time.Time) {
 			probation = r.probation + excluded.probation, durable = r.durable + excluded.durable,
 			artifact_used = CASE WHEN r.degraded + r.candidate + r.probation + r.durable + excluded.degraded + excluded.candidate + excluded.probation + excluded.durable > 0
 				THEN greatest(r.artifact_used, excluded.artifact_used) END,
-			tool_used = coalesce(excluded.tool_used, r.tool_used),
-			stale = coalesce(greatest(coalesce(excluded.tool_used, r.tool_used), r.artifact_used, excluded.artifact_used) <= $11, false)`,
+			tool_used = greatest(excluded.tool_used, r.tool_used),
+			stale = coalesce(greatest(excluded.tool_used, r.tool_used, r.artifact_used, excluded.artifact_used) <= $11, false)`,
 		spaces, roles, success, failure, levels[0], levels[1], levels[2], levels[3], artifacts, tools, staleUntil(now))
 }
 

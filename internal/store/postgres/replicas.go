@@ -102,8 +102,11 @@ func (s *Store) ListReplicas(ctx context.Context) (out []store.Replica, err erro
 	return out, err
 }
 
-// Own is part of store.Namespace.
+// Own is part of store.Namespace. Of a session that somebody alive owns, which is the rule, nothing is locked.
 func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store.Ownership, err error) {
+	if o, err = n.owner(ctx, sessionID, replica); err != nil || o != (store.Ownership{}) {
+		return o, err
+	}
 	err = n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		ns, err := n.key(ctx)
 		if err != nil {
@@ -132,7 +135,32 @@ func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store
 	if err != nil {
 		return store.Ownership{}, err
 	}
+	k := rowKey{ns: n.id.Load(), a: key(sessionID)}
+	if s, ok := n.store.keptSessions.GetIfPresent(k); ok {
+		s.epoch = o.Epoch
+		n.store.keptSessions.Set(k, s)
+	}
 	return o, nil
+}
+
+// owner returns the owner of a session, as a replica that is alive asks for it; the zero value where somebody who asks may become it.
+func (n *Namespace) owner(ctx context.Context, sessionID, asks string) (o store.Ownership, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		var epoch int64
+		var doc []byte
+		var alive bool
+		if err := n.store.pool.QueryRow(ctx, `SELECT s.epoch, r.doc, coalesce(r.expires_at > clock_timestamp(), false) AND EXISTS (SELECT 1 FROM replicas WHERE id = $3 AND expires_at > clock_timestamp())
+			FROM sessions s LEFT JOIN replicas r ON r.id = s.replica WHERE s.ns = $1 AND s.id = $2`, ns, key(sessionID), key(asks)).Scan(&epoch, &doc, &alive); err != nil || !alive {
+			return err
+		}
+		var r store.Replica
+		if err := json.Unmarshal(doc, &r); err != nil {
+			return fmt.Errorf("stored replica: %w", err)
+		}
+		o = store.Ownership{Replica: r.ID, Address: r.Address, Epoch: epoch}
+		return nil
+	})
+	return o, err
 }
 
 // readReplica returns a replica, and whether it is alive. Its row is locked, so that it is not renewed while somebody takes what it has.

@@ -25,8 +25,12 @@ type Store struct {
 
 	keptArtifacts *otter.Cache[rowKey, *keptArtifact]
 	keptEvidence  *otter.Cache[rowKey, *keptEvidence]
+	keptSessions  *otter.Cache[rowKey, keptSession]
+	keptTools     *otter.Cache[roleKey, *agent.Tool]
+	keptPolicies  *otter.Cache[int64, keptPolicy]
 
 	bell     bell // the feed may have something new
+	urgent   bell // and somebody waits for the watchers to report it
 	progress bell // a watcher has reported something
 
 	background context.Context    // of what runs beside the calls
@@ -40,8 +44,12 @@ type Store struct {
 	closed   bool
 }
 
-// keptRows bounds the artifacts, and the evidence of methods, that a replica keeps in memory.
+// keptRows bounds how many rows of each kind a replica keeps in memory.
 const keptRows = 4096
+
+func keep[K comparable, V any]() *otter.Cache[K, V] {
+	return otter.Must(&otter.Options[K, V]{MaximumSize: keptRows})
+}
 
 // Open opens the database and makes its tables, or brings them up to date. ctx bounds the opening only.
 func Open(ctx context.Context, o Options) (*Store, error) {
@@ -65,8 +73,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{o: o, pool: pool, spaces: map[agent.Namespace]*Namespace{}, watchers: map[*watcher]bool{}, hints: make(chan struct{}, 1)}
 	s.committer = newCommitter(s)
-	s.keptArtifacts = otter.Must(&otter.Options[rowKey, *keptArtifact]{MaximumSize: keptRows})
-	s.keptEvidence = otter.Must(&otter.Options[rowKey, *keptEvidence]{MaximumSize: keptRows})
+	s.keptArtifacts, s.keptEvidence, s.keptSessions = keep[rowKey, *keptArtifact](), keep[rowKey, *keptEvidence](), keep[rowKey, keptSession]()
+	s.keptTools, s.keptPolicies = keep[roleKey, *agent.Tool](), keep[int64, keptPolicy]()
 	if err := s.check(ctx); err != nil {
 		pool.Close()
 		return nil, err

@@ -33,20 +33,18 @@ func scanTool(row pgx.Row, before ...any) (t agent.Tool, err error) {
 	return t, nil
 }
 
-// queueTool writes a tool. Its document is written only where more than its use has changed.
-func queueTool(b *pgx.Batch, ns int64, t *agent.Tool, use bool) error {
-	at := t.LastUsedAt.Format(time.RFC3339Nano)
-	if use {
-		b.Queue("UPDATE tools SET revision = $3, usage_count = $4, last_used = $5 WHERE ns = $1 AND role = $2", ns, key(t.Role), t.Revision, t.UsageCount, at)
-		return nil
-	}
+// usedAt is the column last_used.
+func usedAt(t *agent.Tool) string { return t.LastUsedAt.Format(time.RFC3339Nano) }
+
+// queueTool writes a tool.
+func queueTool(b *pgx.Batch, ns int64, t *agent.Tool) error {
 	doc, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
 	b.Queue(`INSERT INTO tools (ns, role, revision, usage_count, last_used, doc) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (ns, role) DO UPDATE SET revision = excluded.revision, usage_count = excluded.usage_count, last_used = excluded.last_used, doc = excluded.doc`,
-		ns, key(t.Role), t.Revision, t.UsageCount, at, doc)
+		ns, key(t.Role), t.Revision, t.UsageCount, usedAt(t), doc)
 	return nil
 }
 
@@ -101,7 +99,7 @@ func (c *change) tool(ctx context.Context, role string) (*agent.Tool, error) {
 // putTool writes a tool and its rank.
 func (c *change) putTool(ctx context.Context, t *agent.Tool) error {
 	b, r := &pgx.Batch{}, rankChanges{}
-	if err := queueTool(b, c.ns, t, false); err != nil {
+	if err := queueTool(b, c.ns, t); err != nil {
 		return err
 	}
 	r.tool(c.ns, t)

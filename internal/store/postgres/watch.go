@@ -93,12 +93,16 @@ func (w *watcher) begin(ctx context.Context, from store.Cursor) error {
 	return nil
 }
 
+// pageEvery bounds how often a watcher reads, unless somebody waits for what it reports: changes that come close together are read at once.
+const pageEvery = 20 * time.Millisecond
+
 // run reports changes until ctx ends.
 func (w *watcher) run(ctx context.Context) {
 	poll := time.NewTicker(w.store.o.Poll)
 	defer poll.Stop()
 	for {
-		rung := w.store.bell.wait()
+		rung, urgent := w.store.bell.wait(), w.store.urgent.wait()
+		rest := time.After(pageEvery)
 		more, err := w.page(ctx)
 		if err != nil && ctx.Err() == nil {
 			w.store.o.Logger.Debug().Err(err).Msg("the change feed could not be read; it is tried again")
@@ -110,7 +114,15 @@ func (w *watcher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-rung:
+		case <-urgent:
+			continue
 		case <-poll.C:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-urgent:
+		case <-rest:
 		}
 	}
 }
@@ -197,6 +209,7 @@ const shownLimit = time.Second
 func (s *Store) shown(watchers []*watcher, at feedPlace) {
 	timeout := time.NewTimer(shownLimit)
 	defer timeout.Stop()
+	s.urgent.ring()
 	for _, w := range watchers {
 		for {
 			rung := s.progress.wait()
