@@ -56,8 +56,8 @@ test-ops: ## suites that need Debian or npm packages, which it installs
 
 test-postgres: ## what needs PostgreSQL and pgbouncer, which it installs
 	@scripts/ops-install postgres
-	$(GO) vet -tags postgres ./internal/store/postgres/... ./test/e2e/cluster ./test/e2e/chaos ./bench/scale
-	$(GO) test -tags postgres -count 1 -timeout $(TIMEOUT) ./internal/store/postgres/... ./test/e2e/cluster
+	$(GO) vet -tags postgres ./internal/store/postgres/... ./test/e2e/cluster ./test/e2e/database ./test/e2e/chaos ./bench/scale
+	$(GO) test -tags postgres -count 1 -timeout $(TIMEOUT) ./internal/store/postgres/... ./test/e2e/cluster ./test/e2e/database
 	RECURGENTD_TEST_REPLICAS=1 $(GO) test -count 1 -timeout $(TIMEOUT) ./test/e2e/lifecycle ./test/e2e/history
 	$(GO) test -tags postgres -count 1 -timeout $(TIMEOUT) -run '^TestChaosReplicas$$' ./test/e2e/chaos
 

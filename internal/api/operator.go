@@ -182,7 +182,7 @@ func (s *server) readyz(w *reply, _ *http.Request) error {
 		return s.sendNow(w, http.StatusOK, health{"ready"})
 	}
 	// Not by problemOf alone: whatever keeps the daemon from being ready is no fault of it.
-	for _, known := range []error{runtime.ErrDraining, store.ErrReadOnly} {
+	for _, known := range []error{runtime.ErrDraining, store.ErrAway, store.ErrReadOnly} {
 		if errors.Is(err, known) {
 			return problemOf(known)
 		}

@@ -55,6 +55,7 @@ const (
 	codeRepliesFull     = "replies_full"
 	codeDraining        = "draining"
 	codeReadOnly        = "read_only"
+	codeAway            = "database_unavailable"
 	codeNotReady        = "not_ready"
 	codeMoved           = "session_moved"
 	codeUnreachable     = "replica_unreachable"
@@ -148,6 +149,7 @@ func daemonFaults() []problemKind {
 		{codeRepliesFull, 503, "Too many large replies wait for their readers", "Read replies as they come; try again later.", "1"},
 		{codeDraining, 503, "The daemon is shutting down", "Try again once it has started anew.", "5"},
 		{codeReadOnly, 503, "The daemon cannot write now", "Its disk is full or has failed; reading still works.", "10"},
+		{codeAway, 503, "The database does not answer", "Try again soon: it goes on by itself when the database is back. What was under way may have been kept: repeat it with the Idempotency-Key that it had.", "2"},
 		{codeSecrets, 503, "The secret cannot be sealed", "recurgentd doctor says what is wrong with --secrets-key-file; nothing was kept.", ""},
 		{codeIssuer, 503, "The token cannot be checked now", "Try again after Retry-After; tokens of the daemon's file, and those whose key is known, work.", "5"},
 		{codeMoved, 503, "The session moves to another replica", "Nothing of the request was kept; send it again.", "1"},

@@ -211,12 +211,13 @@ func (n *namespaces) Ready() error {
 	if n.draining() {
 		return runtime.ErrDraining
 	}
-	if c := n.parts.cluster; c != nil {
-		if err := c.Ready(); err != nil {
-			return err
-		}
+	if err := n.parts.memory.Ready(); err != nil {
+		return err // before that the replica is cut off, which follows from it
 	}
-	return n.parts.memory.Ready()
+	if c := n.parts.cluster; c != nil {
+		return c.Ready()
+	}
+	return nil
 }
 
 func (n *namespaces) draining() bool {

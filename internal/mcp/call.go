@@ -218,6 +218,8 @@ func rpcError(err error) error {
 		code = codeNotFound
 	case errors.Is(err, store.ErrNotFound):
 		code, text = codeNotFound, "there is no session of that id"
+	case errors.Is(err, store.ErrAway):
+		code, text = codeUnavailable, store.ErrAway.Error() // beside it the error names the database's server
 	case errors.Is(err, runtime.ErrDraining), errors.Is(err, runtime.ErrQueueFull), errors.Is(err, store.ErrReadOnly):
 		code = codeUnavailable
 	default:

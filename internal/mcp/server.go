@@ -146,7 +146,7 @@ func (s *Server) fresh(next sdk.MethodHandler) sdk.MethodHandler {
 		switch method {
 		case "tools/list", "tools/call":
 			if err := s.sync(ctx); err != nil {
-				return nil, fmt.Errorf("the tools cannot be read: %w", err)
+				return nil, rpcError(fmt.Errorf("the tools cannot be read: %w", err))
 			}
 			if call, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && !s.extras[call.Name] {
 				if _, err := s.o.Tools.Find(ctx, call.Name); err != nil {

@@ -45,12 +45,15 @@ func (r *Runtime) follow() (stop func(), err error) {
 
 // note is called by the store.
 func (f *follower) note(c store.Change) {
-	if c.Namespace != f.r.o.Namespace {
+	if c.Namespace != f.r.o.Namespace && c.Kind != store.ChangedUnseen {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	case c.Kind == store.ChangedUnseen:
+		f.policy = true
+		f.r.feed.Lose()
 	case c.Kind == store.ChangedPolicy:
 		f.policy = true
 	case c.Kind == store.ChangedCall && f.r.feed.Read() && len(f.calls) < maxFollowed:

@@ -18,6 +18,10 @@ const (
 	ChangedCall       = "call"      // it was committed
 	ChangedCandidate  = "candidate" // one was put
 	ChangedNamespace  = "namespace" // it was erased
+
+	// ChangedUnseen stands for changes of any kind and namespace that the feed does not have any more, as the watcher's process was stopped for
+	// too long: whoever keeps something of the store reads it anew.
+	ChangedUnseen = "unseen"
 )
 
 // Cursor is a place in the change feed. It is opaque. "" stands for now.

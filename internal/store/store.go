@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -29,6 +30,9 @@ var (
 	ErrGone     = errors.New("deleted or expired")
 	ErrFull     = errors.New("no room left") // for a file's bytes; everything else goes on
 	ErrTooMany  = errors.New("there are as many as there can be")
+
+	// ErrAway is the ErrReadOnly of a store elsewhere that cannot be reached or does not answer: reads fail, too.
+	ErrAway = fmt.Errorf("%w: the database does not answer", ErrReadOnly)
 )
 
 // AnyRevision stands for "whatever the revision is" in operations that compare it.

@@ -1163,6 +1163,7 @@ const (
 	ProblemCodeCannotUndo            ProblemCode = "cannot_undo"
 	ProblemCodeConflict              ProblemCode = "conflict"
 	ProblemCodeCrossOrigin           ProblemCode = "cross_origin"
+	ProblemCodeDatabaseUnavailable   ProblemCode = "database_unavailable"
 	ProblemCodeDraining              ProblemCode = "draining"
 	ProblemCodeExampleConflict       ProblemCode = "example_conflict"
 	ProblemCodeFileInvalid           ProblemCode = "file_invalid"
@@ -1237,6 +1238,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeConflict:
 		return true
 	case ProblemCodeCrossOrigin:
+		return true
+	case ProblemCodeDatabaseUnavailable:
 		return true
 	case ProblemCodeDraining:
 		return true

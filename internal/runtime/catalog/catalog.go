@@ -137,7 +137,7 @@ func (c *Catalog) unnamed(name string) error {
 func (c *Catalog) Subscribe() (hints <-chan struct{}, stop func()) {
 	c.dirtyMu.Lock()
 	defer c.dirtyMu.Unlock()
-	c.follow()
+	_ = c.follow() // whoever lists the tools tries again and gets the error
 	id := c.next
 	c.next++
 	ch := make(chan struct{}, 1)
@@ -150,20 +150,27 @@ func (c *Catalog) Subscribe() (hints <-chan struct{}, stop func()) {
 }
 
 // follow begins to watch the store. The caller holds dirtyMu.
-func (c *Catalog) follow() {
-	if c.stop == nil {
-		c.stop, _ = c.o.Store.Watch("", c.note) // from now on: nothing is gone
+func (c *Catalog) follow() (err error) {
+	if c.stop != nil {
+		return nil
 	}
+	if c.stop, err = c.o.Store.Watch("", c.note); err != nil {
+		return fmt.Errorf("follow the store: %w", err)
+	}
+	return nil
 }
 
 // note marks what changed. It must be quick, and must not ask the store: the store calls it amid its own work.
 func (c *Catalog) note(x store.Change) {
-	if x.Namespace != c.o.Namespace || x.Kind == store.ChangedCall || x.Kind == store.ChangedCandidate {
+	unseen := x.Kind == store.ChangedUnseen
+	if !unseen && (x.Namespace != c.o.Namespace || x.Kind == store.ChangedCall || x.Kind == store.ChangedCandidate) {
 		return
 	}
 	c.dirtyMu.Lock()
 	defer c.dirtyMu.Unlock()
-	if x.Kind != "policy" {
+	if unseen {
+		c.all = true
+	} else if x.Kind != store.ChangedPolicy {
 		c.dirty[Method{x.Role, x.Method}] = true
 	}
 	for _, ch := range c.watchers {

@@ -29,13 +29,15 @@ func (c *Catalog) Revision(ctx context.Context) (int64, error) {
 }
 
 // take returns what has to be read anew, and forgets it.
-func (c *Catalog) take() (dirty map[Method]bool, all bool) {
+func (c *Catalog) take() (dirty map[Method]bool, all bool, err error) {
 	c.dirtyMu.Lock()
 	defer c.dirtyMu.Unlock()
-	c.follow()
+	if err := c.follow(); err != nil {
+		return nil, false, err
+	}
 	dirty, all = c.dirty, c.all
 	c.dirty, c.all = map[Method]bool{}, false
-	return dirty, all
+	return dirty, all, nil
 }
 
 // giveBack marks what could not be read.
@@ -48,7 +50,10 @@ func (c *Catalog) giveBack(dirty map[Method]bool, all bool) {
 
 // refresh reads what has changed. The caller holds mu.
 func (c *Catalog) refresh(ctx context.Context) error {
-	dirty, all := c.take()
+	dirty, all, err := c.take()
+	if err != nil {
+		return err
+	}
 	if p := c.o.Policy(); p != c.policy { // not by the store's feed, which is ahead of those who decide by the policy
 		c.policy, all = p, true
 	}

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -82,24 +83,31 @@ func (o *Overview) Close() {
 
 // note marks what changed. It must be quick, and must not ask the store: the store calls it amid its own work.
 func (o *Overview) note(x store.Change) {
-	if x.Namespace != o.o.Namespace || x.Kind != "artifact" && x.Kind != "tool" {
+	unseen := x.Kind == store.ChangedUnseen
+	if !unseen && (x.Namespace != o.o.Namespace || x.Kind != store.ChangedArtifact && x.Kind != store.ChangedTool) {
 		return
 	}
 	o.dirtyMu.Lock()
 	defer o.dirtyMu.Unlock()
+	if unseen {
+		o.all = true
+		return
+	}
 	o.dirty[method{x.Role, x.Method}] = true
 }
 
 // take returns what has to be read anew, and forgets it.
-func (o *Overview) take() (dirty map[method]bool, all bool) {
+func (o *Overview) take() (dirty map[method]bool, all bool, err error) {
 	o.dirtyMu.Lock()
 	defer o.dirtyMu.Unlock()
 	if o.stop == nil {
-		o.stop, _ = o.o.Store.Watch("", o.note) // from now on: nothing is gone
+		if o.stop, err = o.o.Store.Watch("", o.note); err != nil {
+			return nil, false, fmt.Errorf("follow the store: %w", err)
+		}
 	}
 	dirty, all = o.dirty, o.all
 	o.dirty, o.all = map[method]bool{}, false
-	return dirty, all
+	return dirty, all, nil
 }
 
 // giveBack marks what could not be read.
@@ -112,8 +120,10 @@ func (o *Overview) giveBack(dirty map[method]bool, all bool) {
 
 // refresh reads what has changed. The caller holds mu.
 func (o *Overview) refresh(ctx context.Context) error {
-	dirty, all := o.take()
-	var err error
+	dirty, all, err := o.take()
+	if err != nil {
+		return err
+	}
 	if all {
 		dirty, err = o.everything(ctx)
 	}

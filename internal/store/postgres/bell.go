@@ -61,7 +61,10 @@ func (s *Store) notify(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.hints:
-			_, _ = s.pool.Exec(ctx, sendHint) // others poll
+			_ = s.read(ctx, func(ctx context.Context) error {
+				_, err := s.pool.Exec(ctx, sendHint)
+				return err
+			}) // others poll
 		}
 		select {
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -135,14 +136,31 @@ func (d *draft) Write(data []byte) (int, error) {
 	return written, nil
 }
 
-// flush writes the piece that is full, or the last one. A piece that is written twice is the same.
+// flush writes the piece that is full, or the last one, for as long as a call's commit is tried. A piece that is written twice is the same.
 func (d *draft) flush() error {
 	if len(d.buf) == 0 {
 		return nil
 	}
+	_, err := backoff.Retry(context.Background(), func() (struct{}, error) {
+		err := d.write()
+		if errors.Is(err, store.ErrAway) {
+			return struct{}{}, err
+		}
+		return struct{}{}, permanent(err)
+	}, backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(d.n.store.o.Retry))
+	if err != nil {
+		return fullError(final(context.Background(), err))
+	}
+	d.pieces++
+	d.buf = d.buf[:0]
+	return nil
+}
+
+// write tries to write the piece.
+func (d *draft) write() error {
 	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
 	defer cancel()
-	err := d.n.store.read(ctx, func(ctx context.Context) error { // repeated while the database is away
+	return d.n.store.read(ctx, func(ctx context.Context) error {
 		tag, err := d.n.store.pool.Exec(ctx, `INSERT INTO pieces (blob, n, data) SELECT id, $2, $3 FROM blobs WHERE id = $1 AND file IS NULL FOR KEY SHARE
 			ON CONFLICT (blob, n) DO UPDATE SET data = excluded.data`, d.blob, d.pieces, d.buf)
 		if err == nil && tag.RowsAffected() == 0 {
@@ -150,12 +168,6 @@ func (d *draft) flush() error {
 		}
 		return err
 	})
-	if err != nil {
-		return fullError(err)
-	}
-	d.pieces++
-	d.buf = d.buf[:0]
-	return nil
 }
 
 // Discard is part of store.Draft.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -94,6 +95,7 @@ func (n *Namespace) scanEnd(ctx context.Context, f *filter, most int) (last int6
 	if err != nil {
 		return 0, "", err
 	}
+	last = math.MinInt64 // calls that were copied have places below 0
 	var at int64
 	var doc []byte
 	found := 0

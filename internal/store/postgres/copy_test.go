@@ -37,12 +37,6 @@ func content(t *testing.T, items func(context.Context, func(*store.Item) error) 
 			s.UpdatedAt = s.UpdatedAt.UTC().Truncate(time.Microsecond)
 			y.Session = &s
 		case y.Value != nil:
-			if y.Value.Key != nil && y.Value.Outcome != nil { // one line, or two
-				v, k := *y.Value, *y.Value
-				v.Key, k.Outcome, k.Effects = nil, nil, nil
-				out = append(out, line(y.Namespace, "value", &v), line(y.Namespace, "value", &k))
-				return nil
-			}
 			out = append(out, line(y.Namespace, "value", y.Value))
 			return nil
 		case y.Archived != nil:

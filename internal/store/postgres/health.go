@@ -19,12 +19,17 @@ const (
 	pingEvery    = time.Second
 	pingTimeout  = 2 * time.Second
 	statsTimeout = 2 * time.Second
+	// goneAfter is how long the database may be away before what waits for it is given up, and what comes is refused at once.
+	goneAfter = 3 * time.Second
 )
 
 // health is whether the database could be written to when it was last tried.
 type health struct {
-	mu  sync.Mutex
-	err error // guarded by mu
+	mu    sync.Mutex
+	err   error              // guarded by mu, as all below
+	since time.Time          // when err was first noted
+	there context.Context    // ends when the database has been away for goneAfter
+	gone  context.CancelFunc // of there
 }
 
 func (h *health) get() error {
@@ -37,9 +42,37 @@ func (h *health) get() error {
 func (h *health) set(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !errors.Is(h.err, errClosed) {
-		h.err = err
+	if errors.Is(h.err, errClosed) {
+		return
 	}
+	if h.err == nil {
+		h.since = time.Now()
+	}
+	h.err = err
+	if err != nil && h.gone != nil && time.Since(h.since) >= goneAfter {
+		h.gone()
+	} else if err == nil && h.there != nil && h.there.Err() != nil {
+		h.there = nil // of the next outage
+	}
+}
+
+// while returns a context that ends with ctx, or when the database has been away for goneAfter: without an end of its own, a query whose
+// connection is silent would wait for minutes. The error says that it is away already. end is called when the work is done.
+func (h *health) while(ctx context.Context) (_ context.Context, end func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.there == nil {
+		h.there, h.gone = context.WithCancel(context.Background())
+	}
+	if h.err != nil && h.there.Err() != nil {
+		return nil, nil, h.err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(h.there, func() { cancel(store.ErrAway) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}, nil
 }
 
 // away notes that the database could not be reached.
@@ -72,9 +105,9 @@ func (s *Store) ping(ctx context.Context) {
 	err := s.pool.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&standby)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("%w: the database does not answer: %w", store.ErrReadOnly, err)
+		err = fmt.Errorf("%w: %w", store.ErrAway, err)
 	case standby:
-		err = fmt.Errorf("%w: the database is a standby", store.ErrReadOnly)
+		err = fmt.Errorf("%w: it is a standby", store.ErrAway)
 	}
 	s.health.set(err)
 }
@@ -98,10 +131,10 @@ func away(err error) bool {
 	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// unavailable returns the error as callers get it: store.ErrReadOnly where the database is away.
+// unavailable returns the error as callers get it: store.ErrAway where the database is away.
 func unavailable(err error) error {
 	if away(err) && !errors.Is(err, store.ErrReadOnly) {
-		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+		return fmt.Errorf("%w: %w", store.ErrAway, err)
 	}
 	return err
 }

@@ -14,6 +14,11 @@ import (
 
 // Items gives everything that the store holds, as it is at one moment, to give, which must not keep an item. Daemons may work meanwhile.
 func (s *Store) Items(ctx context.Context, give func(*store.Item) error) error {
+	ctx, end, err := s.health.while(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return unavailable(err)
@@ -175,27 +180,36 @@ func (g *giver) calls() error {
 	if err := g.each("SELECT doc FROM calls WHERE ns = $1 ORDER BY n", func(row pgx.Row) (x store.Item, err error) { return x, row.Scan(&x.Call) }); err != nil {
 		return err
 	}
-	if err := g.each(`SELECT v.at, v.outcome, v.effects, c.doc FROM call_values v JOIN calls c USING (ns, call_id) WHERE v.ns = $1 ORDER BY c.n`, func(row pgx.Row) (store.Item, error) {
-		v := &store.ItemValue{}
-		var doc []byte
-		if err := row.Scan(&v.At, &v.Outcome, &v.Effects, &doc); err != nil {
+	if err := g.each(`SELECT v.at, v.outcome, v.effects, r.key, r.call_id, r.body_hash, r.reply, c.doc FROM call_values v JOIN calls c USING (ns, call_id)
+		LEFT JOIN replies r ON r.ns = v.ns AND r.call_id = convert_to(v.call_id, 'UTF8') WHERE v.ns = $1 ORDER BY c.n`, func(row pgx.Row) (store.Item, error) {
+		v, doc := &store.ItemValue{}, []byte(nil)
+		if err := scanValue(row, v, &doc, &v.At, &v.Outcome, &v.Effects); err != nil {
 			return store.Item{}, err
 		}
-		var e agent.LogEntry
-		err := json.Unmarshal(doc, &e)
+		e, err := decodeCall(doc)
 		v.CallID, v.SessionID = e.CallID, e.SessionID
 		return store.Item{Value: v}, err
 	}); err != nil {
 		return err
 	}
-	return g.each("SELECT at, session, key, call_id, body_hash, reply FROM replies WHERE ns = $1 ORDER BY at, key", func(row pgx.Row) (store.Item, error) {
-		k := &store.Idempotent{}
-		v := &store.ItemValue{Key: k}
-		var call, hash []byte
-		err := row.Scan(&v.At, &v.SessionID, &k.Key, &call, &hash, &k.Reply)
-		k.CallID, k.BodyHash, v.CallID = string(call), string(hash), string(call)
+	return g.each(`SELECT r.at, r.session, r.key, r.call_id, r.body_hash, r.reply, r.call_id FROM replies r WHERE ns = $1
+		AND NOT EXISTS (SELECT 1 FROM call_values v JOIN calls c USING (ns, call_id) WHERE v.ns = r.ns AND convert_to(v.call_id, 'UTF8') = r.call_id) ORDER BY at, key`, func(row pgx.Row) (store.Item, error) {
+		v, id := &store.ItemValue{}, []byte(nil)
+		err := scanValue(row, v, &id, &v.At, &v.SessionID)
+		v.CallID = string(id)
 		return store.Item{Value: v}, err
 	})
+}
+
+// scanValue reads the columns before those of a reply, these, of which there may be none, and a last one.
+func scanValue(row pgx.Row, v *store.ItemValue, last *[]byte, before ...any) error {
+	var name *string
+	var call, hash, reply []byte
+	err := row.Scan(append(before, &name, &call, &hash, &reply, last)...)
+	if name != nil {
+		v.Key = &store.Idempotent{Key: *name, CallID: string(call), BodyHash: string(hash), Reply: reply}
+	}
+	return err
 }
 
 // learned gives what was learned of calls: patterns, evidence, contents, spending.

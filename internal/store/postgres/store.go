@@ -37,6 +37,7 @@ type Store struct {
 	stop       context.CancelFunc // of these
 	running    sync.WaitGroup     // of these
 	commits    counted
+	gauges     gauges
 
 	mu       sync.Mutex
 	spaces   map[agent.Namespace]*Namespace // guarded by mu, as all below
@@ -75,7 +76,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.committer = newCommitter(s)
 	s.keptArtifacts, s.keptEvidence, s.keptSessions = keep[rowKey, *keptArtifact](), keep[rowKey, *keptEvidence](), keep[rowKey, keptSession]()
 	s.keptTools, s.keptPolicies = keep[roleKey, *agent.Tool](), keep[int64, keptPolicy]()
-	if err := s.check(ctx); err != nil {
+	err = s.check(ctx)
+	if err == nil {
+		err = s.afterRestore(ctx)
+	}
+	if err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -125,27 +130,6 @@ func (s *Store) Ready() error { return s.health.get() }
 
 // Settled is part of store.Store: readers see what is committed only.
 func (s *Store) Settled() error { return nil }
-
-// Stats is part of store.Store.
-func (s *Store) Stats() store.Stats {
-	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
-	defer cancel()
-	out := store.Stats{Commits: s.commits.calls.Load(), Fsyncs: s.commits.transactions.Load(), Artifacts: map[string]int{}}
-	rows, err := s.pool.Query(ctx, "SELECT state, count(*) FROM artifacts GROUP BY state")
-	if err != nil {
-		return out
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var state string
-		var n int
-		if rows.Scan(&state, &n) == nil {
-			out.Artifacts[state] = n
-		}
-	}
-	_ = s.pool.QueryRow(ctx, "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM tools)").Scan(&out.Sessions, &out.Tools)
-	return out
-}
 
 // closing returns errClosed once the store is closed.
 func (s *Store) closing() error {

@@ -125,3 +125,47 @@ func TestSweep(t *testing.T) {
 		t.Errorf("a reader that was not: %v", err)
 	}
 }
+
+// A watcher whose process was stopped for longer than the feed is kept learns that it has missed changes, and goes on with later ones.
+func TestStoppedWatcherLearnsOfTheGap(t *testing.T) {
+	stores, spaces := opened(t, pgtest.NewDatabase(t), 2)
+	s, n := stores[0], spaces[0]
+	held, entered, seen := make(chan struct{}), make(chan struct{}), make(chan store.Change, 8)
+	first := true
+	stop, err := stores[1].Watch("", func(c store.Change) {
+		seen <- c
+		if first { // as a stopped process
+			first = false
+			close(entered)
+			<-held
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	put := func(key string) {
+		if err := n.PutCandidate(t.Context(), key, []byte("{}"), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a")
+	<-entered
+	put("missed")
+	if _, err := s.pool.Exec(t.Context(), "UPDATE feed SET at = at - interval '25 hours'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put("after")
+	close(held)
+	var kinds []string
+	for range 3 {
+		c := <-seen
+		kinds = append(kinds, c.Kind+" "+c.Name)
+	}
+	if got := strings.Join(kinds, ", "); got != "candidate a, unseen , candidate after" {
+		t.Errorf("the watcher saw %s", got)
+	}
+}

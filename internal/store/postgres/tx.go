@@ -81,8 +81,13 @@ func (s *Store) transact(ctx context.Context, do func(context.Context, pgx.Tx) e
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+	ctx, end, err := s.health.while(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	tries := 0
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+	_, err = backoff.Retry(ctx, func() (struct{}, error) {
 		tries++
 		sent, err := s.once(ctx, do)
 		if contended(err) && tries < contentions || away(err) && !sent {
@@ -118,7 +123,12 @@ func (s *Store) read(ctx context.Context, do func(ctx context.Context) error) er
 	if err := s.closing(); err != nil {
 		return err
 	}
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+	ctx, end, err := s.health.while(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	_, err = backoff.Retry(ctx, func() (struct{}, error) {
 		err := do(ctx)
 		if away(err) {
 			return struct{}{}, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -135,6 +138,14 @@ func (w *watcher) page(ctx context.Context) (more bool, err error) {
 	w.mu.Lock()
 	at := w.at
 	w.mu.Unlock()
+	ctx, end, err := w.store.health.while(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer end()
+	if lost, err := w.lost(ctx, at); err != nil || lost {
+		return lost, err
+	}
 	query := `SELECT f.xid::text::int8, f.n, f.doc, c.doc FROM feed f LEFT JOIN calls c ON f.call_id <> '' AND c.ns = f.ns AND c.call_id = f.call_id
 		WHERE (f.xid, f.n) > ($1::text::xid8, $2) AND f.xid < pg_snapshot_xmin(pg_current_snapshot())`
 	args := []any{strconv.FormatUint(at.xid, 10), at.n}
@@ -157,6 +168,31 @@ func (w *watcher) page(ctx context.Context) (more bool, err error) {
 		w.store.progress.ring()
 	}
 	return read == feedPage, rows.Err()
+}
+
+// lost reports to the watcher that changes behind the place are gone, and goes on behind them, if they are.
+func (w *watcher) lost(ctx context.Context, at feedPlace) (bool, error) {
+	var floor feedPlace
+	if err := w.store.pool.QueryRow(ctx, "SELECT xid::text::int8, n FROM feed_floor").Scan(&floor.xid, &floor.n); err != nil || !at.before(floor) {
+		return false, err
+	}
+	for _, name := range w.store.names() {
+		w.store.forget(name)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at == at && !w.stopped {
+		w.changed(store.Change{Kind: store.ChangedUnseen, Cursor: floor.cursor()})
+		w.at = floor
+	}
+	return true, nil
+}
+
+// names lists the namespaces that this replica has in use.
+func (s *Store) names() []agent.Namespace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.spaces))
 }
 
 // report reports one change.
