@@ -22,8 +22,7 @@ const (
 type upkeep struct {
 	mu      sync.Mutex // held while maintenance is done
 	expired time.Time
-	pruned  time.Time // read from the trail where known is false
-	known   bool
+	pruned  time.Time // as far as this replica knows: the trail has what it did before, and what others did
 }
 
 // Maintain does what is due by Options.Now: it applies the policy's retention, every hour, and prunes by the policy's schedule, which is off
@@ -46,11 +45,14 @@ func (o *Operator) Maintain(ctx context.Context) (next time.Time) {
 	if m.IntervalHours == 0 {
 		return time.Time{}
 	}
-	if !u.known {
-		u.pruned, u.known = o.lastScheduled(ctx), true
-	}
 	interval := time.Duration(m.IntervalHours) * time.Hour
-	if now.Sub(u.pruned) >= interval {
+	due := func() bool { return now.Sub(u.pruned) >= interval }
+	if due() { // as far as this replica knows
+		if last := o.lastScheduled(ctx); last.After(u.pruned) {
+			u.pruned = last
+		}
+	}
+	if due() {
 		u.pruned = now
 		o.pruneBySchedule(ctx, m)
 	}

@@ -142,7 +142,7 @@ func writeArtifacts(b *pgx.Batch, artifacts map[rowKey]*groupArtifact) error {
 		b.Queue(`INSERT INTO artifact_bodies (ns, role, method, body) SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::bytea[])
 			ON CONFLICT (ns, role, method) DO UPDATE SET body = excluded.body`, x.ns, x.a, x.b, x.docs)
 		b.Queue(`INSERT INTO programs (ns, checksum, code) SELECT DISTINCT ON (ns, checksum) * FROM unnest($1::int8[], $2::text[], $3::bytea[]) AS p(ns, checksum, code)
-			ORDER BY ns, checksum ON CONFLICT DO NOTHING`, programs.ns, programs.a, programs.docs)
+			ORDER BY ns, checksum ON CONFLICT (ns, checksum) DO UPDATE SET unreferenced = NULL WHERE programs.unreferenced IS NOT NULL`, programs.ns, programs.a, programs.docs)
 	}
 	return nil
 }

@@ -99,6 +99,10 @@ func staleUntil(now time.Time) int64 { return now.Add(-store.StaleAfter).UnixMic
 const rankedColumns = `r.success, r.failure, r.degraded, r.candidate, r.probation, r.durable, r.used,
 	(SELECT array_agg(a.method ORDER BY a.method) FROM artifacts a WHERE a.ns = r.ns AND a.role = r.role), ` + toolColumns
 
+// bestTools selects the best tools, best first.
+const bestTools = "SELECT " + rankedColumns + ` FROM ranks r JOIN tools t USING (ns, role) WHERE r.ns = $1 AND r.tool_used IS NOT NULL
+	ORDER BY r.behind, r.stale, r.level DESC, r.rank DESC, r.role LIMIT $2`
+
 func scanRanked(row pgx.Row, now time.Time) (out store.RankedTool, err error) {
 	var success, failure, used int64
 	var levels [4]int
@@ -114,8 +118,7 @@ func (n *Namespace) RankTools(ctx context.Context, now time.Time, limit int) (ou
 		out = []store.RankedTool{}
 		b := &pgx.Batch{}
 		b.Queue("UPDATE ranks SET stale = true WHERE ns = $1 AND tool_used IS NOT NULL AND NOT stale AND used <= $2", ns, staleUntil(now))
-		b.Queue("SELECT "+rankedColumns+` FROM ranks r JOIN tools t USING (ns, role) WHERE r.ns = $1 AND r.tool_used IS NOT NULL
-			ORDER BY r.behind, r.stale, r.level DESC, r.rank DESC, r.role LIMIT $2`, ns, limit).Query(func(rows pgx.Rows) error {
+		b.Queue(bestTools, ns, limit).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				t, err := scanRanked(rows, now)
 				if err != nil {

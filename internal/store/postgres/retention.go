@@ -52,6 +52,9 @@ func (c *change) expireRest(ctx context.Context, now time.Time) error {
 	if err := c.boundSpending(ctx, agent.DayOf(now)); err != nil {
 		return err
 	}
+	if err := c.prunePrograms(ctx, now); err != nil {
+		return err
+	}
 	_, err := c.Exec(ctx, `UPDATE namespaces SET due = CASE WHEN EXISTS (SELECT 1 FROM sessions WHERE ns = $1) OR EXISTS (SELECT 1 FROM files WHERE ns = $1)
 		OR EXISTS (SELECT 1 FROM replies WHERE ns = $1) OR EXISTS (SELECT 1 FROM calls WHERE ns = $1) THEN $2::timestamptz ELSE $3::timestamptz END WHERE id = $1`,
 		c.ns, now.Add(store.ExpireEvery), store.Never)

@@ -159,6 +159,20 @@ func (c *Cluster) Exec(tb testing.TB, database string, sql ...string) string {
 	return out
 }
 
+// CopyTo dumps a database and restores it as a new one of another cluster, whose URL it returns.
+func (c *Cluster) CopyTo(tb testing.TB, other *Cluster, database string) string {
+	tb.Helper()
+	url := other.CreateDatabase(tb, database)
+	sql, err := c.primary.dump(database)
+	if err == nil {
+		err = other.primary.load(database, sql)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return url
+}
+
 // Kill ends the primary and all its processes by SIGKILL, and returns when they are gone.
 func (c *Cluster) Kill(tb testing.TB) {
 	tb.Helper()

@@ -24,7 +24,7 @@ type server struct {
 }
 
 func newServer(settings []string) (*server, error) {
-	p, err := find("initdb", "postgres", "psql", "pg_basebackup")
+	p, err := find("initdb", "postgres", "psql", "pg_basebackup", "pg_dump")
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +122,28 @@ func (s *server) sql(database string, texts ...string) (string, error) {
 		return "", fmt.Errorf("psql %q: %w: %s", texts, err, errs.Bytes())
 	}
 	return strings.TrimSuffix(string(out), "\n"), nil
+}
+
+// dump writes the SQL that makes a database anew, as people back up.
+func (s *server) dump(database string) ([]byte, error) {
+	cmd := s.programs.command("pg_dump", "-h", s.dir, "-U", superuser, "-d", database)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("pg_dump: %w: %s", err, errs.Bytes())
+	}
+	return out, nil
+}
+
+// load runs what dump wrote.
+func (s *server) load(database string, sql []byte) error {
+	cmd := s.programs.command("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-U", superuser, "-d", database)
+	cmd.Stdin = bytes.NewReader(sql)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("load a dump: %w: %s", err, out)
+	}
+	return nil
 }
 
 // childrenOf lists the processes whose parent has that number.

@@ -1,0 +1,43 @@
+package operator_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// A replica whose turn to do maintenance comes again knows what the one that had it meanwhile has done: a schedule runs once an interval.
+func TestScheduleGoesOnAmongReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store.NewMemory(store.Options{})
+		n, err := s.Namespace(agent.DefaultNamespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := agent.DefaultPolicy()
+		p.Maintenance.IntervalHours = 24
+		if err := n.SetPolicy(t.Context(), p, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		a, b := newReplica(t, s), newReplica(t, s)
+		began := time.Now()
+		for _, turn := range []struct {
+			at   time.Duration
+			of   *replica
+			runs int // of the schedule so far
+		}{{0, a, 1}, {24 * time.Hour, b, 2}, {25 * time.Hour, a, 2}, {47 * time.Hour, b, 2}, {48 * time.Hour, a, 3}} {
+			time.Sleep(time.Until(began.Add(turn.at)))
+			next := turn.of.op.Maintain(t.Context())
+			entries, err := n.Audit(t.Context(), store.AuditQuery{Limit: 10, Actions: []string{"maintenance.scheduled"}})
+			if err != nil || len(entries) != turn.runs {
+				t.Errorf("after %s: %d runs, %v, want %d", turn.at, len(entries), err, turn.runs)
+			}
+			if want := began.Add(time.Duration(turn.runs) * 24 * time.Hour); next.Sub(want).Abs() > time.Second {
+				t.Errorf("after %s: the next run is due at %s, want %s", turn.at, next, want)
+			}
+		}
+	})
+}
