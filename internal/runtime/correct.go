@@ -170,7 +170,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 	case failure == nil:
 		return r.adoptCorrection(k, cand, actor, &was)
 	case ctx.Err() != nil: // interrupted: it goes on after the restart
-		r.setCorrection(context.WithoutCancel(ctx), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
+		r.setCorrection(r.within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return time.Time{}
 	}
 	return r.correctionFailed(ctx, k, &was, *failure)

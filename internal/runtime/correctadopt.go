@@ -19,9 +19,9 @@ func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, 
 // adoptCorrection makes the candidate the current generation, unless a person changed what it was proved by. It returns
 // when to try again.
 func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, was *agent.Correction) time.Time {
-	ctx := context.WithoutCancel(r.life)
 	unlock := r.lockAdoption(k)
 	defer unlock()
+	ctx := r.within()
 	now, err := r.store.Artifact(ctx, k.role, k.method)
 	if err != nil {
 		return time.Time{}

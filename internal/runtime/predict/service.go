@@ -115,7 +115,7 @@ func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	if err != nil {
 		return Answer{}, svc.failed(ctx, t, err)
 	}
-	return svc.keep(t, nil, reply)
+	return svc.keep(ctx, t, nil, reply)
 }
 
 // signature returns the signature asked for; a named one brings its demos where the request has none of its own.
@@ -243,7 +243,7 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
-	return svc.keep(t, &agent.ContextChange{Set: map[string]json.RawMessage{key: svc.boundTurns(memory, key, append(turns, element))}}, reply)
+	return svc.keep(ctx, t, &agent.ContextChange{Set: map[string]json.RawMessage{key: svc.boundTurns(memory, key, append(turns, element))}}, reply)
 }
 
 // turnsKey names the turns of a signature, which its fields identify, not its instructions.

@@ -41,13 +41,13 @@ func (svc *Service) element(t turn, reply Answer) (json.RawMessage, error) {
 }
 
 // keep makes an answered prediction durable, with what it changes of its session's context, in one commit.
-func (svc *Service) keep(t turn, change *agent.ContextChange, reply Answer) (Answer, error) {
+func (svc *Service) keep(ctx context.Context, t turn, change *agent.ContextChange, reply Answer) (Answer, error) {
 	commit, err := svc.turnCommit(t, agent.Outcome{Status: agent.StatusOK, Value: reply.Outputs}, reply.Usage)
 	if err != nil {
 		return Answer{}, err
 	}
 	commit.Context = change
-	if err := svc.commit(&commit); err != nil {
+	if err := svc.commit(ctx, &commit); err != nil {
 		return Answer{}, err
 	}
 	reply.CallID = commit.Log.CallID
@@ -76,13 +76,19 @@ func (svc *Service) failed(ctx context.Context, t turn, failure error) error {
 	}
 	commit, err := svc.turnCommit(t, o, failed.Usage)
 	if err == nil {
-		err = svc.commit(&commit)
+		err = svc.commit(ctx, &commit)
 	}
 	return errors.Join(failure, err)
 }
 
-func (svc *Service) commit(c *store.CallCommit) error {
-	return svc.store.CommitCall(context.Background(), c)
+// commitTimeout bounds one commit.
+const commitTimeout = 30 * time.Second
+
+// commit commits what nobody may cut short any more: neither a client that leaves nor the end of the prediction's time.
+func (svc *Service) commit(ctx context.Context, c *store.CallCommit) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	return svc.store.CommitCall(ctx, c)
 }
 
 // turnCommit is the log entry of a turn and, in a session, its record. The history that the request brought is no part of

@@ -23,8 +23,8 @@ const countedMost = 10_000
 const (
 	countRows = `SELECT CASE WHEN n <= $2 THEN n ELSE greatest(n, (SELECT reltuples::int8 FROM pg_class WHERE oid = $1::text::regclass)) END
 		FROM (SELECT count(*) AS n FROM (SELECT 1 FROM `
-	countStates = `SELECT state, count(*), sum(count(*)) OVER (), (SELECT reltuples::int8 FROM pg_class WHERE oid = 'artifacts'::regclass)
-		FROM (SELECT state FROM artifacts LIMIT $1) AS some GROUP BY state`
+	countStates = `SELECT state, count(*), (sum(count(*)) OVER ())::int8, (SELECT reltuples::int8 FROM pg_class WHERE oid = 'artifacts'::regclass)
+		FROM (SELECT state FROM artifacts LIMIT $1) AS part GROUP BY state`
 )
 
 // Stats is part of store.Store. While the database is away its gauges stay as they were.
@@ -47,7 +47,7 @@ func (s *Store) count(ctx context.Context) (out store.Stats, err error) {
 		out.Artifacts = map[string]int{}
 		b := &pgx.Batch{}
 		for table, n := range map[string]*int64{"sessions": &out.Sessions, "tools": &out.Tools} {
-			b.Queue(countRows+table+" LIMIT $2 + 1) AS some) AS counted", table, int64(countedMost)).QueryRow(func(row pgx.Row) error { return row.Scan(n) })
+			b.Queue(countRows+table+" LIMIT $2 + 1) AS part) AS counted", table, int64(countedMost)).QueryRow(func(row pgx.Row) error { return row.Scan(n) })
 		}
 		b.Queue(countStates, int64(countedMost+1)).Query(func(rows pgx.Rows) error {
 			var state string
