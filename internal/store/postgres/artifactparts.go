@@ -43,7 +43,7 @@ func join(head, body *agent.Artifact) (*agent.Artifact, error) {
 		body.Verdicts, body.Failures, body.Drifts, body.Manifest
 	a.Generations = make([]*agent.Generation, len(head.Generations))
 	for i, h := range head.Generations {
-		if i >= len(body.Generations) || body.Generations[i].ID != h.ID {
+		if h == nil || i >= len(body.Generations) || body.Generations[i] == nil || body.Generations[i].ID != h.ID {
 			return nil, fmt.Errorf("the parts of artifact %s are of different changes", head)
 		}
 		g, b := *h, body.Generations[i]
