@@ -183,6 +183,7 @@ CREATE TABLE programs (
 	ns       int8 NOT NULL,
 	checksum text COLLATE "C" NOT NULL,
 	code     bytea NOT NULL,
+	unreferenced timestamptz, -- since when no artifact refers to it; NULL: one does, or nobody has looked
 	PRIMARY KEY (ns, checksum)
 );
 
