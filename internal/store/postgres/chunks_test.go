@@ -72,6 +72,23 @@ func TestChunks(t *testing.T) {
 	}
 }
 
+// What a replica has of a cap of all namespaces belongs to none, and is as it should be.
+func TestChunksOfAllAreWhole(t *testing.T) {
+	t.Parallel()
+	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)
+	s, day := stores[0], agent.DayOf(time.Now())
+	if err := s.Join(t.Context(), store.Replica{ID: "a"}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := spaces[0].ReserveWithin(t.Context(), agent.Spend{ID: "spend_1", Day: day, Tokens: agent.Tokens{Prompt: 1}}, "a",
+		[]store.Cap{{Scope: store.ScopeDaemon, First: day, Last: day, Limit: 1000}}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("got %q, %v", r.Problems, err)
+	}
+}
+
 // Reservations a second of three replicas that ask for eight at once each, with a cap of the namespace and one of all: from chunks, and as they were before
 // there were any, with a lease and a sum around each one.
 func BenchmarkReservations(b *testing.B) {
