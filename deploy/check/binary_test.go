@@ -2,11 +2,13 @@ package check
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -19,25 +21,48 @@ type binary struct {
 	env      map[string]bool
 }
 
+// theBinary is built once for all tests.
 func theBinary(t *testing.T) binary {
 	t.Helper()
-	b := binary{path: filepath.Join(t.TempDir(), "recurgentd"), settings: map[string]bool{}, env: map[string]bool{"RECURGENT_CONFIG": true, "OPENAI_API_KEY": true}}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", b.path, "./cmd/recurgentd")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	help, err := exec.CommandContext(t.Context(), b.path, "serve", "--help").Output()
+	b, err := built()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return b
+}
+
+var built = sync.OnceValues(func() (binary, error) {
+	b := binary{path: filepath.Join(builtDir, "recurgentd"), settings: map[string]bool{}, env: map[string]bool{"RECURGENT_CONFIG": true, "OPENAI_API_KEY": true}}
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", b.path, "./cmd/recurgentd")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		return b, fmt.Errorf("%w\n%s", err, out)
+	}
+	help, err := exec.Command(b.path, "serve", "--help").Output()
+	if err != nil {
+		return b, err
 	}
 	for _, m := range regexp.MustCompile(`(?m)^\s+--([a-z0-9-]+) .*\[([A-Z_]+)\]`).FindAllStringSubmatch(string(help), -1) {
 		b.settings[m[1]], b.env[m[2]] = true, true
 	}
 	if len(b.settings) < 15 {
-		t.Fatalf("serve --help lists %d settings:\n%s", len(b.settings), help)
+		return b, fmt.Errorf("serve --help lists %d settings:\n%s", len(b.settings), help)
 	}
-	return b
+	return b, nil
+})
+
+var builtDir string // of built
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "check")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	builtDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // wantCommand checks that the binary has the command.
