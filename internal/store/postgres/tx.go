@@ -69,6 +69,8 @@ func (n *Namespace) change(ctx context.Context, do func(ctx context.Context, c *
 	}); err != nil {
 		return err
 	}
+	n.store.commits.calls.Add(1)
+	n.store.commits.transactions.Add(1)
 	if at != (feedPlace{}) {
 		n.store.hint()
 		n.store.shown(watchers, at)
