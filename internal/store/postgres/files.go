@@ -43,7 +43,8 @@ func endDrafts(files []store.NewFile, kept bool) {
 	}
 }
 
-// queueFiles makes sealed drafts files. The last query fails with errNoDraft where a draft is gone.
+// queueFiles makes sealed drafts files. Where a draft is gone the first statement's result is errNoDraft, and the database itself refuses the second one, so
+// that a COMMIT in the same batch changes nothing.
 func queueFiles(b *pgx.Batch, ns int64, files []store.NewFile) error {
 	for i := range files {
 		f, d := files[i].File, files[i].Draft.(*draft) // sealDrafts has looked
@@ -57,7 +58,8 @@ func queueFiles(b *pgx.Batch, ns int64, files []store.NewFile) error {
 			}
 			return nil
 		})
-		b.Queue(`INSERT INTO files (ns, id, owner, session, internal, bytes, expires_at, blob, doc) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		b.Queue(`INSERT INTO files (ns, id, owner, session, internal, bytes, expires_at, blob, doc)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, (SELECT id FROM blobs WHERE id = $8 AND file = $2), $9)`,
 			ns, key(f.ID), key(f.Owner), key(f.SessionID), f.Internal, f.Bytes, timeOrNull(f.ExpiresAt), d.blob, doc)
 		b.Queue("DELETE FROM pins WHERE blob = $1 AND id = $2", d.blob, d.pin)
 	}
