@@ -53,6 +53,7 @@ test-ops: ## suites that need Debian or npm packages, which it installs
 	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./test/... ./deploy
 	cd deploy/check && $(GO) vet ./... && $(GO) test -count 1 -timeout $(TIMEOUT) ./...
 	$(MAKE) test-postgres
+	$(GO) test -tags 'ops postgres' -count 1 -timeout $(TIMEOUT) -run '^TestReplicasPage$$' ./test/e2e/console
 
 test-postgres: ## what needs PostgreSQL and pgbouncer, which it installs
 	@scripts/ops-install postgres
