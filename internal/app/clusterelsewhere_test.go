@@ -95,7 +95,7 @@ func TestReplicasDoNotForwardInCircles(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	for _, r := range c.all { // each is told that the other one owns it
+	for _, r := range c.all { // for each the other one is the owner
 		self := r.want(200, "GET", "/v1/me", nil, nil).header.Get("Recurgent-Replica")
 		for _, other := range list {
 			if other.ID != self {
