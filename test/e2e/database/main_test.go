@@ -55,16 +55,6 @@ func upload(d *rig.Daemon, text string) string {
 	return id
 }
 
-// idOf returns the member id of the response's body.
-func idOf(t *testing.T, r rig.Response, member string) string {
-	t.Helper()
-	id, _ := r.Object(t)[member].(string)
-	if id == "" {
-		t.Fatalf("there is no %s in %s", member, r.Body)
-	}
-	return id
-}
-
 // answers is what the daemon says of everything that it holds in these namespaces: each path's body, with ids that the lists show.
 func answers(d *rig.Daemon, namespaces ...string) map[string]string {
 	d.T.Helper()
