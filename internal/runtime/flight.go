@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // A candidate is a program that a model wrote for one call or for several that waited together. It compiled.
@@ -136,7 +137,7 @@ func (f *flights) join(life context.Context, key string, forge func(context.Cont
 	}
 	fl = f.all[key]
 	if fl == nil {
-		ctx, cancel := context.WithCancelCause(life)
+		ctx, cancel := context.WithCancelCause(store.Patient(life))
 		fl = &flight{done: make(chan struct{}), cancel: cancel}
 		f.all[key] = fl
 		leader = true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // A lifetime is the context of a call. It ends with its parent, when the call's time is over, or when cancel is called, and its cause says
@@ -15,6 +16,7 @@ type lifetime struct {
 	context.Context // the parent: the client's, or that of the call above
 
 	until time.Time // when the call's time is over; zero: with the parent's
+	begun bool      // the call is under way, so that the store has to be waited for; set before others have the context
 
 	mu    sync.Mutex
 	over  bool            // the call has ended while nobody waited; guarded by mu, as all below
@@ -84,6 +86,9 @@ func (l *lifetime) Err() error {
 
 // Value is part of context.Context. Package context finds the cause through it.
 func (l *lifetime) Value(key any) any {
+	if l.begun && key == (store.Patience{}) {
+		return true
+	}
 	l.mu.Lock()
 	c := l.inner
 	l.mu.Unlock()

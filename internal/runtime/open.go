@@ -116,6 +116,7 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 		r.disown(session.ID, c.fence)
 		return nil, nil, CallResult{}, err
 	}
+	c.life.begun = true
 	c.watchKey()
 	c.beginSpan(q.TraceParent, nil)
 	return &c.life, c, CallResult{}, nil

@@ -83,21 +83,12 @@ func (s *Store) transact(ctx context.Context, do func(context.Context, pgx.Tx) e
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	ctx, end, err := s.health.while(ctx)
-	if err != nil {
-		return err
-	}
-	defer end()
-	tries := 0
-	_, err = backoff.Retry(ctx, func() (struct{}, error) {
+	tries, sent := 0, false
+	return s.try(ctx, func(ctx context.Context) (err error) {
 		tries++
-		sent, err := s.once(ctx, do)
-		if contended(err) && tries < contentions || away(err) && !sent {
-			return struct{}{}, err
-		}
-		return struct{}{}, permanent(err)
-	}, backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(readRetry))
-	return unavailable(final(ctx, err))
+		sent, err = s.once(ctx, do)
+		return err
+	}, func(err error) bool { return contended(err) && tries < contentions || isAway(err) && !sent })
 }
 
 // once runs do in one transaction; sent reports whether its commit was sent.
@@ -125,20 +116,42 @@ func (s *Store) read(ctx context.Context, do func(ctx context.Context) error) er
 	if err := s.closing(); err != nil {
 		return err
 	}
-	ctx, end, err := s.health.while(ctx)
-	if err != nil {
-		return err
+	return s.try(ctx, do, isAway)
+}
+
+// try runs do, and again as long as again says so of its error. Where the database has been away for goneAfter, that is the end, except for calls under way: they
+// wait for as long as commits do.
+func (s *Store) try(ctx context.Context, do func(context.Context) error, again func(error) bool) error {
+	patience, patient := readRetry, store.IsPatient(ctx)
+	if patient {
+		patience = s.o.Retry
 	}
-	defer end()
-	_, err = backoff.Retry(ctx, func() (struct{}, error) {
-		err := do(ctx)
-		if away(err) {
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		within, end, err := s.health.while(ctx)
+		if err != nil {
+			if patient {
+				return struct{}{}, err
+			}
+			return struct{}{}, permanent(err)
+		}
+		defer end()
+		err = do(within)
+		if err != nil && ctx.Err() == nil && within.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(within), err)
+			if !patient {
+				return struct{}{}, permanent(err)
+			}
+		}
+		if again(err) {
 			return struct{}{}, err
 		}
 		return struct{}{}, permanent(err)
-	}, backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(readRetry))
+	}, backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(patience))
 	return unavailable(final(ctx, err))
 }
+
+// isAway reports whether the error says that the database is away, as a try found it or as the store knows.
+func isAway(err error) bool { return away(err) || errors.Is(err, store.ErrAway) }
 
 func pace() backoff.BackOff {
 	b := backoff.NewExponentialBackOff()
