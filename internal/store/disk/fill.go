@@ -18,16 +18,9 @@ const filledLSN = 1
 // Fill fills the directory, which must be empty or missing, with the items that each gives, and opens the store once, so that it is complete.
 // When it fails what was written is removed.
 func Fill(ctx context.Context, dir string, o Options, each func(give func(*store.Item) error) error) error {
-	fs, err := fileSystem(dir, o)
+	fs, err := emptyDirectory(dir, o, "a copy")
 	if err != nil {
 		return err
-	}
-	names, err := fs.List(".")
-	if err != nil {
-		return err
-	}
-	if len(names) > 0 {
-		return fmt.Errorf("%w: %s is not empty; a copy needs a directory of its own", store.ErrExists, dir)
 	}
 	o.FS = fs
 	if err := fillFiles(ctx, o, each); err != nil {
@@ -38,6 +31,22 @@ func Fill(ctx context.Context, dir string, o Options, each func(give func(*store
 		return err
 	}
 	return errors.Join(s.loadAll(), s.close())
+}
+
+// emptyDirectory opens a directory that must be empty or missing. what names what needs it, for the error.
+func emptyDirectory(dir string, o Options, what string) (vfs.FS, error) {
+	fs, err := fileSystem(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.List(".")
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		return nil, fmt.Errorf("%w: %s is not empty; %s needs a directory of its own", store.ErrExists, dir, what)
+	}
+	return fs, nil
 }
 
 // fillFiles writes the files of all namespaces, and then the checkpoint that knows them.

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
@@ -21,16 +20,9 @@ import (
 // the export's journal has. A checksum that is wrong, or a file too many or too few, fails it; what was written is
 // removed then. audit is the entry of the import in the audit trail of the default namespace, nil for none.
 func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agent.AuditEntry) error {
-	fs, err := fileSystem(dir, o)
+	fs, err := emptyDirectory(dir, o, "an import")
 	if err != nil {
 		return err
-	}
-	names, err := fs.List(".")
-	if err != nil {
-		return err
-	}
-	if len(names) > 0 {
-		return fmt.Errorf("%w: %s is not empty; an import needs a directory of its own", store.ErrExists, dir)
 	}
 	o.FS = fs
 	if err := importInto(ctx, fs, r); err != nil {
