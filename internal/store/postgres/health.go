@@ -84,20 +84,21 @@ type counted struct {
 	known               atomic.Int64 // transactions that asked for nothing
 }
 
-// watchHealth asks the database now and then whether it takes writes, until ctx ends.
-func (s *Store) watchHealth(ctx context.Context) {
-	tick := time.NewTicker(pingEvery)
+// every runs do at the end of each interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.ping(ctx)
+			do(ctx)
 		}
 	}
 }
 
+// ping asks the database whether it takes writes.
 func (s *Store) ping(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()

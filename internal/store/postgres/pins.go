@@ -44,21 +44,8 @@ func (p *pins) all() (ids, blobs []int64) {
 	return ids, blobs
 }
 
-// renewPins keeps what this store holds until ctx ends.
+// renewPins keeps what this store holds.
 func (s *Store) renewPins(ctx context.Context) {
-	tick := time.NewTicker(pinEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			s.renewPinsNow(ctx)
-		}
-	}
-}
-
-func (s *Store) renewPinsNow(ctx context.Context) {
 	ids, blobs := s.pins.all()
 	if len(ids) == 0 {
 		return

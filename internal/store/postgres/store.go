@@ -85,11 +85,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.background, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	s.running.Go(func() { s.watchHealth(s.background) })
+	s.running.Go(func() { every(s.background, pingEvery, s.ping) })
 	s.running.Go(func() { s.committer.run(s.background) })
 	s.running.Go(func() { s.notify(s.background) })
 	s.running.Go(func() { s.listen(s.background, direct) })
-	s.running.Go(func() { s.renewPins(s.background) })
+	s.running.Go(func() { every(s.background, pinEvery, s.renewPins) })
 	s.running.Go(func() { s.sweepNowAndThen(s.background) })
 	return s, nil
 }
