@@ -80,7 +80,7 @@ test('a command for a shell has nothing that the shell reads', () => {
 test('values as people read them', () => {
   const now = new Date('2026-11-23T10:00:00Z');
   assert.deepEqual(['2026-11-23T09:59:58Z', '2026-11-23T09:59:00Z', '2026-11-22T10:00:00Z', '2026-11-23T12:00:00Z', null].map((t) => format.ago(t, now)), ['just now', '1 min ago', '1 d ago', 'in 2 h', 'never']);
-  assert.deepEqual([0.42, 12.4, 1500, 61000].map(format.duration), ['0.4 ms', '12 ms', '1.5 s', '1 min 1 s']);
+  assert.deepEqual([0.05, 0.42, 9.96, 12.4, 999.7, 1500, 59980, 61000, 119600].map(format.duration), ['< 0.1 ms', '0.4 ms', '10 ms', '12 ms', '1.0 s', '1.5 s', '1 min 0 s', '1 min 1 s', '2 min 0 s']);
   assert.equal(format.args([1, 'a'], { b: [2] }), '1, "a", b: [2]');
   assert.equal(format.args(['x'.repeat(500)], {}, 10), '"xxxxxxxxx…');
   assert.deepEqual([1, 2].map((n) => format.plural(n, 'call')), ['1 call', '2 calls']);
