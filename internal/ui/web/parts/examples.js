@@ -14,13 +14,11 @@ import { say } from './dialog.js';
 /** row makes texts of an example. @param {any} e @returns {Row} */
 export const row = (e) => ({
   id: e.id, state: e.state, by: e.by, of: e, note: e.note || '',
-  input: oneLine(Object.keys(e.kwargs || {}).length ? { args: e.args || [], kwargs: e.kwargs } : e.args || []),
+  input: pretty(Object.keys(e.kwargs || {}).length ? { args: e.args || [], kwargs: e.kwargs } : e.args || [], 0),
   kind: 'error_type' in e.expect ? 'error_type' : 'schema' in e.expect ? 'schema' : 'value',
-  expect: 'error_type' in e.expect ? e.expect.error_type : oneLine('schema' in e.expect ? e.expect.schema : e.expect.value),
+  expect: 'error_type' in e.expect ? e.expect.error_type : pretty('schema' in e.expect ? e.expect.schema : e.expect.value, 0),
 });
 
-/** @param {any} v */
-const oneLine = (v) => pretty(v).replace(/\n\s*/g, ' ');
 
 /** example makes an example of texts, or throws an error that says what is wrong. @param {Row} r */
 export function example(r) {

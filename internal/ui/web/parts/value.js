@@ -5,10 +5,10 @@ import { tokens } from '../core/highlight.js';
 import { count } from '../core/format.js';
 import { copy } from './dialog.js';
 
-/** pretty is JSON on several lines, with every digit. @param {any} value */
-export function pretty(value) {
+/** pretty is JSON with every digit, on several lines or, without an indent, on one. @param {any} value @param {number} [indent] */
+export function pretty(value, indent = 2) {
   const exact = /** @type {string[]} */ ([]);
-  const text = JSON.stringify(value, (k, v) => (v instanceof Exact ? `\u0000${exact.push(v.text) - 1}` : v), 2) ?? '';
+  const text = JSON.stringify(value, (k, v) => (v instanceof Exact ? `\u0000${exact.push(v.text) - 1}` : v), indent) ?? '';
   return text.replace(/"\\u0000(\d+)"/g, (all, i) => exact[Number(i)]);
 }
 
