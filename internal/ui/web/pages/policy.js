@@ -29,10 +29,14 @@ const groups = [
 ];
 const rest = /** @type {Record<string, string>} */ ({
   known_tools_prompt_limit: 'Tools that a prompt shows.', history_preview_limit: 'Turns of the history that a prompt shows.', dispatch_methods: 'Methods whose program is written for each question.', weak_success: 'Values that count as a weak success.',
-  user_correction: 'When the same question again counts as a correction.', promotion: 'When a program becomes durable.', redact_keys: 'Names whose values are masked.', retention: 'How long things are kept.',
-  recommendations: 'How much evidence advice needs.', maintenance: 'What is archived by itself.', mcp: 'What agents see.', native: 'When programs are compiled.', spend: 'Caps of tokens; 0 is none. Changing them needs the scope admin.',
+  user_correction: 'When the same question again counts as a correction.', promotion: 'When a program becomes durable.', redact_keys: 'Names whose values are masked.', retention: 'How long, and how much, is kept; 0 is no bound.',
+  recommendations: 'How much evidence a recommendation needs.', maintenance: 'When unused tools are archived or deleted; 0 hours is never.', mcp: 'Methods that agents see: all, or those whose program is durable or approved.', native: 'When programs are compiled.', spend: 'Caps of tokens; 0 is none. Changing them needs the scope admin.',
 });
-const choices = /** @type {Record<string, string[]>} */ ({ correction: ['background', 'next_call', 'manual'], effects: ['observe', 'enforce'] });
+const choices = /** @type {Record<string, string[]>} */ ({ correction: ['background', 'next_call', 'manual'], effects: ['observe', 'enforce'], 'maintenance.mode': ['archive', 'delete'], 'mcp.expose': ['all', 'durable', 'approved'] });
+const shares = ['rate', 'weak_rate', 'min_overlap', 'contract_pass'];
+
+/** member names a part of a switch, with its unit. @param {string} name */
+const member = (name) => words(name).replace('mib', 'MiB').replace('cpu', 'CPU') + (shares.includes(name) ? ', 0 to 1' : '');
 
 export default function Policy() {
   const of = useLoad((signal) => get('/v1/policy', {}, signal), []);
@@ -60,8 +64,9 @@ function Switches({ policy, reload }) {
 /** flat says whether a value is an object of numbers, texts and switches, which have a field each. @param {any} v */
 const flat = (v) => v && typeof v === 'object' && !Array.isArray(v) && Object.values(v).every((m) => typeof m !== 'object');
 
-/** Scalar is the field of a switch, a number or a text. @param {{value: any, off: boolean, onChange: (v: any) => void}} p */
-const Scalar = ({ value, off, onChange }) => typeof value === 'boolean' ? html`<input type="checkbox" role="switch" checked=${value} disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.checked)} />`
+/** Scalar is the field of a switch, a choice, a number or a text. @param {{of: string, value: any, off: boolean, onChange: (v: any) => void}} p */
+const Scalar = ({ of, value, off, onChange }) => choices[of] ? html`<select disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.value)}>${choices[of].map((v) => html`<option value=${v} selected=${v === value}>${words(v)}</option>`)}</select>`
+  : typeof value === 'boolean' ? html`<input type="checkbox" role="switch" checked=${value} disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.checked)} />`
   : typeof value === 'number' ? html`<input type="number" step="any" value=${value} disabled=${off} onInput=${(/** @type {any} */ e) => e.target.value !== '' && onChange(Number(e.target.value))} />`
   : html`<input value=${value} disabled=${off} spellcheck=${false} onInput=${(/** @type {any} */ e) => onChange(e.target.value)} />`;
 
@@ -86,10 +91,9 @@ function Switch({ name, what, value, was, onChange }) {
     }
   };
   const look = ['switch', differs && 'differs', was && typeof was === 'object' && 'broad'].filter(Boolean).join(' ');
-  if (flat(was)) return html`<div class=${look} role="group" aria-label=${name}>${label}<span class="value members">${Object.keys(was).map((k) => html`<label key=${k}>${words(k)}<${Scalar} value=${value[k]} off=${off} onChange=${(/** @type {any} */ v) => onChange({ ...value, [k]: v })} /></label>`)}</span></div>`;
-  const input = choices[name] ? html`<select disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.value)}>${choices[name].map((v) => html`<option value=${v} selected=${v === value}>${words(v)}</option>`)}</select>`
-    : typeof was !== 'object' ? html`<${Scalar} value=${value} off=${off} onChange=${onChange} />`
-    : html`<textarea rows=${JSON.stringify(value).length > 110 ? 2 : 1} spellcheck=${false} disabled=${off} value=${text !== null && (bad || differs) ? text : JSON.stringify(value)} onInput=${read} aria-invalid=${bad ? 'true' : undefined}></textarea>`;
+  if (flat(was)) return html`<div class=${look} role="group" aria-label=${name}>${label}<span class="value members">${Object.keys(was).map((k) => html`<label key=${k}>${member(k)}<${Scalar} of="${name}.${k}" value=${value[k]} off=${off} onChange=${(/** @type {any} */ v) => onChange({ ...value, [k]: v })} /></label>`)}</span></div>`;
+  const input = typeof was !== 'object' ? html`<${Scalar} of=${name} value=${value} off=${off} onChange=${onChange} />`
+    : html`<textarea rows=${Math.min(8, Math.ceil(JSON.stringify(value).length / 100))} spellcheck=${false} disabled=${off} value=${text !== null && (bad || differs) ? text : JSON.stringify(value)} onInput=${read} aria-invalid=${bad ? 'true' : undefined}></textarea>`;
   return html`<label class=${look}>${label}<span class="value">${input}${bad && html`<span class="wrong" role="alert">This is not JSON of the same type.</span>`}</span></label>`;
 }
 
@@ -103,7 +107,7 @@ function DryRun({ patch }) {
       ${d.not_known > 0 && html` <span class="quiet">For ${d.not_known} too little is kept to decide.</span>`}</p>
     ${d.changed.length > 0 && html`<${Table} label="Calls that would change" rows=${d.changed.slice(0, 20)} id=${(/** @type {any} */ c) => c.call_id} columns=${[
       { title: 'Call', wide: true, cell: (/** @type {any} */ c) => html`<a href=${toCall(c.call_id)}>${c.role}.${c.method}</a>` },
-      { title: 'Was', cell: (/** @type {any} */ c) => decision(c.was) }, { title: 'Would be', cell: (/** @type {any} */ c) => decision(c.would_be) }]} />`}`;
+      { title: 'Was', named: true, cell: (/** @type {any} */ c) => decision(c.was) }, { title: 'Would be', named: true, cell: (/** @type {any} */ c) => decision(c.would_be) }]} />`}`;
 }
 
 /** @param {any} s */
