@@ -44,7 +44,7 @@ function Totals({ of }) {
   const calls = sum(of.data, 'calls');
   const figures = [
     ['Calls', count(calls)], ['Without the model', calls ? percent(sum(of.data, 'warm_calls') / calls) : '–'], ['Model requests', count(sum(of.data, 'model_requests'))],
-    ['Tokens', count(sum(of.data, 'prompt_tokens') + sum(of.data, 'completion_tokens'))], ['Cost', money(sum(of.data, 'cost'), of.currency, 2)],
+    ['Tokens', count(sum(of.data, 'prompt_tokens') + sum(of.data, 'completion_tokens'))], of.currency ? ['Cost', money(sum(of.data, 'cost'), of.currency, 2)] : ['Cost: no prices', '–'],
     ['Saved requests', count(sum(of.data, 'saved_requests'))], ['Saved tokens', count(sum(of.data, 'saved_tokens'))],
   ];
   return html`<div class="figures">${figures.map(([name, value]) => html`<div class="figure"><strong>${value}</strong><span class="quiet">${name}</span></div>`)}</div>`;
@@ -89,7 +89,7 @@ function Plots({ rows, currency, days }) {
 }
 
 const whole = [1, 2, 5].flatMap((n) => Array.from({ length: 13 }, (_, i) => n * 10 ** i)).sort((a, b) => a - b);
-const marks = { light: ['#8db4ea', '#1f5fbf'], dark: ['#3f6db3', '#9cc3ff'] };
+const marks = { light: ['#5b90de', '#123a7c'], dark: ['#3f6db3', '#b9d4ff'] };
 const HEIGHT = 150; // of a plot, in pixels
 
 const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
