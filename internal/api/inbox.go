@@ -22,7 +22,7 @@ func (s *server) listInbox(w *reply, r *http.Request) error {
 	}
 	waiting, next, err := w.run.Inbox(r.Context(), i)
 	if err != nil {
-		return noPlace(err)
+		return noPlace(q, err)
 	}
 	return s.send(w, http.StatusOK, list[operator.Waiting]{Data: waiting}.goesOn(next))
 }

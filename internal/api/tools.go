@@ -44,15 +44,14 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 	}
 	tools, next, err := w.run.FindTools(r.Context(), overview.Query{Words: words, Sort: cmp.Or(sort, overview.ByName), After: after, Limit: limit, Spent: true})
 	if err != nil {
-		return noPlace(err)
+		return noPlace(q, err)
 	}
 	return s.send(w, http.StatusOK, page(tools, limit, func(t operator.KnownTool) string { return t.Role }).goesOn(next))
 }
 
-// noPlace is the problem of a cursor that no page can have given out.
-func noPlace(err error) error {
+// noPlace is the problem of a cursor that no page can have given out, in a query that is otherwise in order.
+func noPlace(q *query, err error) error {
 	if errors.Is(err, overview.ErrCursor) {
-		q := query{}
 		q.bad("after", "is not a cursor of this list: take the next_cursor of the page before, or begin without it")
 		return q.err()
 	}
