@@ -26,7 +26,7 @@ func TestOpsFreshDaemon(t *testing.T) {
 	}
 	p.click("a:text-is('start a session here')")
 	p.sees("h1:has-text('New session')")
-	for hash, path := range map[string]string{"#/sessions/sess_none": "/v1/sessions/sess_none", "#/tools?sort=nothing": "/v1/tools?sort=nothing"} {
+	for hash, path := range map[string]string{"#/audit?after=nowhere": "/v1/maintenance/audit?limit=50&after=nowhere", "#/tools?sort=nothing": "/v1/tools?sort=nothing"} {
 		problem := d.Send("GET", path, nil, nil).Object(t)
 		p.at(hash)
 		p.sees(".failure")

@@ -48,7 +48,7 @@ export async function send(method, to, o = {}) {
     reply = await fetch(withQuery(to, o.query), { method, headers: h, body: o.body === undefined ? undefined : JSON.stringify(o.body), signal: o.signal, cache: 'no-store' });
   } catch (e) {
     if (o.signal?.aborted) throw e;
-    throw new Problem({ title: 'The daemon does not answer', detail: 'No reply to ' + method + ' ' + to + '.', hint: 'Check that recurgentd is running and that this machine reaches it.' });
+    throw new Problem({ title: 'The daemon does not answer', detail: 'No reply to ' + method + ' ' + to + '.', hint: `Check that recurgentd is running and that this machine reaches it.${method === 'GET' || /\/(simulate|try|run|replay)$/.test(to) ? '' : ' It may have been done all the same: look before you send it again.'}` });
   }
   await refuse(reply, sent);
   const text = await reply.text();
@@ -64,9 +64,9 @@ export async function refuse(reply, sent) {
   try {
     detail = JSON.parse(text);
   } catch {
-    detail = { title: `Status ${reply.status}`, detail: text.slice(0, 300) };
+    detail = { title: `Status ${reply.status}`, detail: text.slice(0, 300), hint: 'This is no answer of the daemon. A proxy before it may have failed.' };
   }
-  if (reply.status === 401 && sent === token.value) locked.value = sent ? detail.detail || 'The token is not accepted.' : '';
+  if (reply.status === 401 && sent === token.value) locked.value = sent ? detail.detail || 'The token is not accepted' : '';
   throw new Problem({ ...detail, status: reply.status });
 }
 

@@ -108,7 +108,7 @@ function Now({ query }) {
   const ended = new Set((calls || []).map((c) => c.call_id));
   const rows = calls && forest([...running.filter((c) => !ended.has(c.call_id)), ...calls]);
   const state = paused ? `Paused${missed ? `, ${plural(missed, 'new call')}` : ''}` : lost ? 'Connection lost, connecting again …' : 'Following';
-  return html`<${Page} title="Live" note="Calls of all clients as they happen, newest first. Open one to see why it ended as it did, and to judge it." actions=${html`<span class="follow ${paused ? 'paused' : lost ? 'lost' : ''}" role="status">${state}</span>
+  return html`<${Page} title="Live" note="${can('operate') ? 'Calls of all clients' : 'Your calls'} as they happen, newest first. Open one to see why it ended as it did, and to judge it." actions=${!error && html`<span class="follow ${paused ? 'paused' : lost ? 'lost' : ''}" role="status">${state}</span>
       <button type="button" onClick=${() => setPaused(!paused)}>${paused ? 'Resume' : 'Pause'}</button>`}>
     <${Filters} query=${query} />
     ${error && html`<${Failure} error=${error} retry=${() => location.reload()} />`}
@@ -129,9 +129,9 @@ function Log({ query }) {
 /** @param {{filtered?: boolean}} p */
 const Nothing = ({ filtered }) => filtered
   ? html`<${Empty} title="No call matches."><p><a href="#/live">Clear the filters</a></p></${Empty}>`
-  : html`<${Empty} title="No calls yet."><p>Calls show here as they end. Make one in a terminal:</p>
-    <pre>recurgentd call${location.port === '8420' ? '' : ` --url ${location.origin}`} calculator add 2 3</pre>
-    ${can('call') && html`<p>or <a href="#/sessions/new">start a session here</a>.</p>`}</${Empty}>`;
+  : html`<${Empty} title="No calls yet."><p>Calls show here as they end.${can('call') ? ' Make one in a terminal:' : ' Making one needs the scope call.'}</p>
+    ${can('call') && html`<pre>recurgentd call${location.port === '8420' ? '' : ` --url ${location.origin}`} calculator add 2 3</pre>
+    <p>or <a href="#/sessions/new">start a session here</a>.</p>`}</${Empty}>`;
 
 /** @param {{query: Record<string, string>}} p */
 function Filters({ query }) {

@@ -34,10 +34,18 @@ export const Messages = () => html`<div class="messages" role="status" aria-live
 
 /** copy puts text on the clipboard, and says so. @param {string} text */
 export async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    say('Copied.');
-  } catch {
-    say('This browser does not let the page copy.');
-  }
+  const done = await navigator.clipboard?.writeText(text).then(() => true, () => false) || copySelected(text);
+  say(done ? 'Copied.' : 'This browser does not let the page copy. Select the text and copy it by hand.');
+}
+
+/** copySelected is the older way, the only one where the page is neither encrypted nor of this machine. @param {string} text */
+function copySelected(text) {
+  const before = document.activeElement;
+  const field = Object.assign(document.createElement('textarea'), { value: text });
+  (document.querySelector('dialog[open]') || document.body).append(field);
+  field.select();
+  const done = document.execCommand('copy');
+  field.remove();
+  if (before instanceof HTMLElement) before.focus();
+  return done;
 }

@@ -23,7 +23,7 @@ export function kwargs(parameters, values) {
     try {
       out[p.name] = field(p, text);
     } catch {
-      wrong[p.name] = `is no ${p.type || 'JSON'}`;
+      wrong[p.name] = `is not ${({ integer: 'an integer', array: 'a JSON array', object: 'a JSON object' })[/** @type {string} */ (p.type)] || (p.type ? `a ${p.type}` : 'JSON')}`;
     }
   }
   return { out, wrong };

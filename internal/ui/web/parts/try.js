@@ -30,7 +30,7 @@ export function Try({ of, url }) {
     args = decode(list || '[]');
     if (!Array.isArray(args)) throw new Error();
   } catch {
-    badList = 'is no JSON array';
+    badList = 'This is not a JSON array.';
   }
   const body = { args: byHand ? args : [], kwargs: out, fetch: live ? 'live' : 'denied', ...(edit ? { code } : generation ? { generation } : {}) };
   const run = async (/** @type {Event} */ e) => {
@@ -46,7 +46,7 @@ export function Try({ of, url }) {
   const r = state.report;
   return html`<div class="columns"><div><${Section} title="Try" note="A test run: nothing is kept or counted, and the model is not asked.">
       <form class="fields" onSubmit=${run}>
-        ${byHand && html`<label><span>Positional arguments <span class="quiet">JSON array</span></span><textarea rows="2" spellcheck=${false} value=${list} onInput=${(/** @type {any} */ e) => setList(e.target.value)}></textarea>${badList && html`<span class="wrong" role="alert">It ${badList}</span>`}</label>`}
+        ${byHand && html`<label><span>Positional arguments <span class="quiet">JSON array</span></span><textarea rows="2" spellcheck=${false} value=${list} onInput=${(/** @type {any} */ e) => setList(e.target.value)}></textarea>${badList && html`<span class="wrong" role="alert">${badList}</span>`}</label>`}
         <${Fields} of=${parameters} values=${values} onChange=${setValues} wrong=${state.wrong} />
         <label>Program<select onChange=${(/** @type {any} */ e) => (setEdit(e.target.value === 'edit'), setGeneration(e.target.value === 'edit' ? '' : e.target.value))}>
           <option value="">current${of.current_generation ? ` (${of.current_generation})` : ''}</option>${(of.history || []).map((/** @type {any} */ g) => html`<option value=${g.id}>${g.id}</option>`)}<option value="edit">my own code</option></select></label>
@@ -59,6 +59,6 @@ export function Try({ of, url }) {
         ${r.outcome.ok ? html`<${Json} value=${r.outcome.value} />` : html`<p><strong>${words(r.outcome.error_type)}</strong></p><pre>${r.outcome.error_message}</pre>`}
         <p class="quiet">Examples: ${r.examples.passed} passed, ${r.examples.failed} failed, ${r.examples.skipped} skipped. ${plural(r.fixtures.same, 'earlier answer')} the same, ${r.fixtures.changed.length} changed.</p>
         ${r.fixtures.changed.length > 0 && html`<${Table} label="Changed answers" rows=${r.fixtures.changed} columns=${[{ title: 'Call', wide: true, cell: (/** @type {any} */ c) => html`<a href=${toCall(c.call_id)}>${c.call_id}</a>` },
-          { title: 'Was', cell: (/** @type {any} */ c) => html`<code>${json(c.was, 50)}</code>` }, { title: 'Now', cell: (/** @type {any} */ c) => html`<code>${json(c.now, 50)}</code>` }]} />`}
+          { title: 'Was', named: true, cell: (/** @type {any} */ c) => html`<code>${json(c.was, 50)}</code>` }, { title: 'Now', named: true, cell: (/** @type {any} */ c) => html`<code>${json(c.now, 50)}</code>` }]} />`}
       </${Section}>`}</div></div>`;
 }
