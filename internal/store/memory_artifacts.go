@@ -24,14 +24,8 @@ func (n *memoryNamespace) ChangeArtifact(ctx context.Context, revision int64, c 
 		return nil, err
 	}
 	old := n.artifacts[Target{Role: c.Role, Method: c.MethodName}]
-	switch {
-	case old == nil && !c.Creates():
-		return nil, ErrNotFound
-	case old == nil && revision > 0, old != nil && revision != AnyRevision && revision != old.Revision:
-		return nil, ErrConflict
-	}
-	if c.Conflicts(old) {
-		return nil, ErrConflict
+	if err := CheckChange(old, revision, &c); err != nil {
+		return nil, err
 	}
 	a := n.changeArtifact(c)
 	n.appendAudit(audit)

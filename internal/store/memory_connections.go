@@ -46,7 +46,7 @@ func (n *memoryNamespace) PutConnection(ctx context.Context, c agent.Connection,
 // ReplaceConnection returns what PutConnection makes of the stored connection, which is zero where there is none. ErrConflict when the
 // revision is not the stored one's.
 func ReplaceConnection(old, c agent.Connection, revision int64, now time.Time) (agent.Connection, error) {
-	if revision != AnyRevision && revision != old.Revision {
+	if !Matches(revision, old.Revision) {
 		return c, ErrConflict
 	}
 	c.CreatedAt, c.UpdatedAt, c.Revision = old.CreatedAt, now.UTC(), old.Revision+1
@@ -67,7 +67,7 @@ func (n *memoryNamespace) DeleteConnection(ctx context.Context, name string, rev
 	if !found {
 		return ErrNotFound
 	}
-	if revision != AnyRevision && revision != old.Revision {
+	if !Matches(revision, old.Revision) {
 		return ErrConflict
 	}
 	delete(n.conns, name)

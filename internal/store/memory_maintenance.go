@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -102,12 +101,12 @@ func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit a
 			}
 			found = true
 			if n.artifacts[key] != nil || key.Method == "" && n.ranking.Tool(key.Role) != nil {
-				return fmt.Errorf("%w: %s", ErrExists, strings.TrimSuffix(key.Role+"."+key.Method, "."))
+				return fmt.Errorf("%w: %s", ErrExists, key)
 			}
 			back[key] = at
 		}
 		if !found {
-			return fmt.Errorf("%w in the archive: %s", ErrNotFound, strings.TrimSuffix(t.Role+"."+t.Method, "."))
+			return fmt.Errorf("%w in the archive: %s", ErrNotFound, t)
 		}
 	}
 	for key, at := range back {

@@ -76,7 +76,7 @@ func ReplaceTool(old *agent.Tool, t agent.Tool, revision int64, now time.Time) (
 	if old != nil {
 		have = old.Revision
 	}
-	if revision != AnyRevision && revision != have {
+	if !Matches(revision, have) {
 		return nil, ErrConflict
 	}
 	if old != nil {
@@ -107,7 +107,7 @@ func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, revisio
 	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	if revision != AnyRevision && revision != n.policyRev {
+	if !Matches(revision, n.policyRev) {
 		return ErrConflict
 	}
 	n.policy = p

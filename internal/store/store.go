@@ -1,7 +1,7 @@
 // Package store defines what recurgentd stores and the promises about it. Its core is one operation per call: CommitCall
 // is all or nothing, and what it has acknowledged survives a kill and a power cut. A session's history is gapless and in
 // order; an artifact's counters equal the sum of the acknowledged commits; costs do not grow with what is stored.
-// storetest states these promises as tests that every implementation passes: Memory here, and package disk.
+// storetest states these promises as tests that every implementation passes: Memory here, package disk and package postgres.
 //
 // It knows nothing of HTTP, of models, of what contracts mean or of running programs. The interface names no paths and
 // no files, so that a networked store can implement it: revisions for compare-and-swap, a change feed for caches, leases
@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -34,9 +35,6 @@ var (
 	// ErrAway is the ErrReadOnly of a store elsewhere that cannot be reached or does not answer: reads fail, too.
 	ErrAway = fmt.Errorf("%w: the database does not answer", ErrReadOnly)
 )
-
-// AnyRevision stands for "whatever the revision is" in operations that compare it.
-const AnyRevision int64 = -1
 
 // MaxTrail bounds how much of the audit trail is read at once: its newest entries.
 const MaxTrail = 1 << 20
@@ -273,6 +271,9 @@ type Target struct {
 	ToolOnly   bool      `json:"tool_only,omitempty"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
 }
+
+// String names the tool, or the artifact as role.method.
+func (t Target) String() string { return strings.TrimSuffix(t.Role+"."+t.Method, ".") }
 
 // An Exporter can write an archive of everything while the store is in use. Memory is none.
 type Exporter interface {

@@ -112,7 +112,7 @@ func (o *Operator) PutConnection(ctx context.Context, q ConnectionPut) (v Connec
 		return v, false, err
 	}
 	created = err != nil
-	if q.Revision != store.AnyRevision && q.Revision != old.Revision {
+	if !store.Matches(q.Revision, old.Revision) {
 		return v, false, store.ErrConflict
 	}
 	given, err := o.secretOf(&c, &old, q)
@@ -168,7 +168,7 @@ func (o *Operator) DeleteConnection(ctx context.Context, name string, revision i
 	if err != nil {
 		return err
 	}
-	if revision != store.AnyRevision && revision != old.Revision {
+	if !store.Matches(revision, old.Revision) {
 		return store.ErrConflict
 	}
 	entry := o.audit(actor, opConnectionDelete, name, reason)

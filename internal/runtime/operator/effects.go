@@ -95,7 +95,7 @@ func (o *Operator) PutEffects(ctx context.Context, q EffectsPut) (MethodEffects,
 		if a != nil && a.Manifest != nil {
 			was = a.Manifest
 		}
-		if q.Revision != store.AnyRevision && q.Revision != was.Revision {
+		if !store.Matches(q.Revision, was.Revision) {
 			return agent.ArtifactChange{}, store.ErrConflict
 		}
 		now := o.o.Now().UTC()

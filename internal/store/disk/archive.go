@@ -41,8 +41,6 @@ type toolDoc struct {
 	agent.Tool
 }
 
-func targetName(t store.Target) string { return strings.TrimSuffix(t.Role+"."+t.Method, ".") }
-
 // find lists the archive's files of a target: the newest of each artifact and of the tool, or, with an audit id, those that
 // this operation moved.
 func (p *archive) find(t store.Target, auditID string) ([]string, error) {
@@ -247,7 +245,7 @@ func (p *archive) planRestore(e *entry, t store.Target, seen map[string]bool) er
 		return err
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("%w in the archive: %s", store.ErrNotFound, targetName(t))
+		return fmt.Errorf("%w in the archive: %s", store.ErrNotFound, t)
 	}
 	for _, name := range names {
 		if seen[name] {
@@ -266,7 +264,7 @@ func (p *archive) planRestore(e *entry, t store.Target, seen map[string]bool) er
 			continue // another name with the same slug
 		}
 		if p.inUse(x) {
-			return fmt.Errorf("%w: %s", store.ErrExists, targetName(target))
+			return fmt.Errorf("%w: %s", store.ErrExists, target)
 		}
 		e.restored = append(e.restored, x)
 		e.Move.Targets = append(e.Move.Targets, target)

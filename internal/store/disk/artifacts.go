@@ -180,18 +180,11 @@ func (p *artifacts) ChangeArtifact(ctx context.Context, revision int64, c agent.
 	e := p.n.newEntry()
 	e.Artifacts, e.Audit = []agent.ArtifactChange{c}, audit
 	err := p.n.commit(ctx, &commit{entry: e, check: func() error {
-		x, err := p.n.plannedArtifact(k)
-		switch {
-		case errors.Is(err, store.ErrNotFound) && !c.Creates():
+		now, err := p.n.plannedArtifact(k)
+		if err != nil {
 			return err
-		case errors.Is(err, store.ErrNotFound) && revision > 0:
-			return store.ErrConflict
-		case err != nil && !errors.Is(err, store.ErrNotFound):
-			return err
-		case err == nil && revision != store.AnyRevision && revision != x.a.Revision:
-			return store.ErrConflict
 		}
-		return nil
+		return store.CheckChange(now, revision, &c)
 	}})
 	if err != nil {
 		return nil, err

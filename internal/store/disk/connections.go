@@ -131,7 +131,7 @@ func (p *connections) DeleteConnection(ctx context.Context, name string, revisio
 	if !found {
 		return store.ErrNotFound
 	}
-	if revision != store.AnyRevision && revision != old.Revision {
+	if !store.Matches(revision, old.Revision) {
 		return store.ErrConflict
 	}
 	e := p.n.newEntry()

@@ -71,14 +71,32 @@ func (b *batch) records(x *session) *int {
 	panic("a session that the batch does not hold") // plan holds each session before it plans a record of it
 }
 
-// plannedArtifact returns the artifact as it is after what is planned. store.ErrNotFound.
-func (n *namespace) plannedArtifact(k artifactKey) (*artifact, error) {
-	for _, x := range slices.Backward(n.batch.artifacts) {
+// artifact returns the last planned state of an artifact, or nil.
+func (b *batch) artifact(k artifactKey) *artifact {
+	for _, x := range slices.Backward(b.artifacts) {
 		if x.key == k {
-			return x.live()
+			return x
 		}
 	}
-	return n.artifacts.get(k)
+	return nil
+}
+
+// plannedArtifact returns the artifact as it is after what is planned, or nil.
+func (n *namespace) plannedArtifact(k artifactKey) (*agent.Artifact, error) {
+	var err error
+	x := n.batch.artifact(k)
+	if x != nil {
+		x, err = x.live()
+	} else {
+		x, err = n.artifacts.get(k)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return x.a, nil
 }
 
 // plannedTool returns the tool as it is after what is planned, or nil.
@@ -155,11 +173,8 @@ func (n *namespace) planDecided(e *entry) error {
 		if change.Decided == nil {
 			continue
 		}
-		var now *agent.Artifact
-		x, err := n.plannedArtifact(n.artifactKey(change.Role, change.MethodName))
-		if err == nil {
-			now = x.a
-		} else if !errors.Is(err, store.ErrNotFound) {
+		now, err := n.plannedArtifact(n.artifactKey(change.Role, change.MethodName))
+		if err != nil {
 			return err
 		}
 		if change.Conflicts(now) {
@@ -172,13 +187,9 @@ func (n *namespace) planDecided(e *entry) error {
 func (n *namespace) planArtifacts(e *entry) error {
 	for _, change := range e.Artifacts {
 		k := n.artifactKey(change.Role, change.MethodName)
-		x, err := n.plannedArtifact(k)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		old, err := n.plannedArtifact(k)
+		if err != nil {
 			return err
-		}
-		var old *agent.Artifact
-		if x != nil {
-			old = x.a
 		}
 		if old == nil && !change.Creates() { // deleted meanwhile: it counts nothing
 			e.Revisions = append(e.Revisions, 0)
@@ -197,30 +208,26 @@ func (n *namespace) planCounters(e *entry) error {
 	if e.call == nil {
 		return nil
 	}
-	x, err := n.countedArtifact(e)
-	if err != nil || x == nil {
+	a, err := n.countedArtifact(e)
+	if err != nil || a == nil {
 		return err
 	}
 	l := &e.call.log
-	store.FillLog(l, x.a)
+	store.FillLog(l, a)
 	e.Counters = [5]int64{l.ArtifactSuccessCount, l.ArtifactFailureCount, l.ArtifactIntrinsicFailureCount, l.ArtifactAdaptiveFailureCount, l.ArtifactExtrinsicFailureCount}
 	return nil
 }
 
 // countedArtifact returns the artifact whose counters the log entry holds; nil when there is none.
-func (n *namespace) countedArtifact(e *entry) (*artifact, error) {
+func (n *namespace) countedArtifact(e *entry) (*agent.Artifact, error) {
 	k := n.artifactKey(e.call.log.Role, e.call.log.Method)
 	for _, x := range slices.Backward(e.artifacts) {
 		if x.key == k {
-			return x, nil
+			return x.a, nil
 		}
 	}
 	if e.call.log.ProgramSource == agent.SourceNone {
 		return nil, nil // a setter: nothing is stored under its name
 	}
-	x, err := n.plannedArtifact(k)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	return x, err
+	return n.plannedArtifact(k)
 }

@@ -99,7 +99,7 @@ func (p *policies) Policy(context.Context) (agent.Policy, int64, error) {
 func (p *policies) SetPolicy(ctx context.Context, policy agent.Policy, revision int64, audit *agent.AuditEntry) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	if _, now, _ := p.Policy(ctx); revision != store.AnyRevision && revision != now {
+	if _, now, _ := p.Policy(ctx); !store.Matches(revision, now) {
 		return store.ErrConflict
 	}
 	e := p.n.newEntry()
