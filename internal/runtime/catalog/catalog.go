@@ -29,15 +29,13 @@ type Options struct {
 
 // Catalog is safe for concurrent use.
 type Catalog struct {
-	o     Options
-	store store.Namespace
+	o       Options
+	store   store.Namespace
+	follows *store.Follower
 
-	dirtyMu  sync.Mutex
-	dirty    map[Method]bool // with an empty Name: the role's contract; guarded by dirtyMu, as are the next two
-	all      bool            // everything has to be read
-	watchers map[int]chan struct{}
-	next     int
-	stop     func() // ends watching the store; nil before the first use
+	hintMu   sync.Mutex
+	watchers map[int]chan struct{} // guarded by hintMu
+	next     int                   // guarded by hintMu
 
 	mu       sync.Mutex
 	roles    map[string]purposes // guarded by mu, as is all that follows
@@ -64,18 +62,13 @@ func New(o Options) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{o: o, store: held, all: true, dirty: map[Method]bool{}, watchers: map[int]chan struct{}{}}, nil
+	c := &Catalog{o: o, store: held, watchers: map[int]chan struct{}{}}
+	c.follows = store.NewFollower(o.Store, o.Namespace, c.hint)
+	return c, nil
 }
 
 // Close stops following the store.
-func (c *Catalog) Close() {
-	c.dirtyMu.Lock()
-	defer c.dirtyMu.Unlock()
-	if c.stop != nil {
-		c.stop()
-		c.stop = nil
-	}
-}
+func (c *Catalog) Close() { c.follows.Close() }
 
 // List returns at most limit tools by name, after the name after, and whether there are more. A name that is gone
 // meanwhile is as good a place to go on from as any.
@@ -135,44 +128,24 @@ func (c *Catalog) unnamed(name string) error {
 
 // Subscribe returns a channel that receives after the tools may have changed; Revision then says whether they have.
 func (c *Catalog) Subscribe() (hints <-chan struct{}, stop func()) {
-	c.dirtyMu.Lock()
-	defer c.dirtyMu.Unlock()
-	_ = c.follow() // whoever lists the tools tries again and gets the error
+	_ = c.follows.Follow() // whoever lists the tools tries again and gets the error
+	c.hintMu.Lock()
+	defer c.hintMu.Unlock()
 	id := c.next
 	c.next++
 	ch := make(chan struct{}, 1)
 	c.watchers[id] = ch
 	return ch, func() {
-		c.dirtyMu.Lock()
-		defer c.dirtyMu.Unlock()
+		c.hintMu.Lock()
+		defer c.hintMu.Unlock()
 		delete(c.watchers, id)
 	}
 }
 
-// follow begins to watch the store. The caller holds dirtyMu.
-func (c *Catalog) follow() (err error) {
-	if c.stop != nil {
-		return nil
-	}
-	if c.stop, err = c.o.Store.Watch("", c.note); err != nil {
-		return fmt.Errorf("follow the store: %w", err)
-	}
-	return nil
-}
-
-// note marks what changed. It must be quick, and must not ask the store: the store calls it amid its own work.
-func (c *Catalog) note(x store.Change) {
-	unseen := x.Kind == store.ChangedUnseen
-	if !unseen && (x.Namespace != c.o.Namespace || x.Kind == store.ChangedCall || x.Kind == store.ChangedCandidate) {
-		return
-	}
-	c.dirtyMu.Lock()
-	defer c.dirtyMu.Unlock()
-	if unseen {
-		c.all = true
-	} else if x.Kind != store.ChangedPolicy {
-		c.dirty[Method{x.Role, x.Method}] = true
-	}
+// hint says to the subscribers that the tools may have changed.
+func (c *Catalog) hint() {
+	c.hintMu.Lock()
+	defer c.hintMu.Unlock()
 	for _, ch := range c.watchers {
 		select {
 		case ch <- struct{}{}:

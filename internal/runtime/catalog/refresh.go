@@ -28,29 +28,9 @@ func (c *Catalog) Revision(ctx context.Context) (int64, error) {
 	return c.revision, err
 }
 
-// take returns what has to be read anew, and forgets it.
-func (c *Catalog) take() (dirty map[Method]bool, all bool, err error) {
-	c.dirtyMu.Lock()
-	defer c.dirtyMu.Unlock()
-	if err := c.follow(); err != nil {
-		return nil, false, err
-	}
-	dirty, all = c.dirty, c.all
-	c.dirty, c.all = map[Method]bool{}, false
-	return dirty, all, nil
-}
-
-// giveBack marks what could not be read.
-func (c *Catalog) giveBack(dirty map[Method]bool, all bool) {
-	c.dirtyMu.Lock()
-	defer c.dirtyMu.Unlock()
-	maps.Copy(c.dirty, dirty)
-	c.all = c.all || all
-}
-
 // refresh reads what has changed. The caller holds mu.
 func (c *Catalog) refresh(ctx context.Context) error {
-	dirty, all, err := c.take()
+	dirty, all, err := c.follows.Take()
 	if err != nil {
 		return err
 	}
@@ -62,7 +42,7 @@ func (c *Catalog) refresh(ctx context.Context) error {
 	}
 	changed, err := c.read(ctx, dirty, all)
 	if err != nil {
-		c.giveBack(dirty, all)
+		c.follows.GiveBack(dirty, all)
 		return err
 	}
 	if changed {
@@ -72,12 +52,12 @@ func (c *Catalog) refresh(ctx context.Context) error {
 }
 
 // read brings known up to date, and reports whether anything differs.
-func (c *Catalog) read(ctx context.Context, dirty map[Method]bool, all bool) (changed bool, err error) {
+func (c *Catalog) read(ctx context.Context, dirty map[store.Target]bool, all bool) (changed bool, err error) {
 	if all {
 		return true, c.readAll(ctx)
 	}
 	for m := range dirty {
-		if m.Name != "" {
+		if m.Method != "" {
 			continue
 		}
 		now, err := c.purposesOf(ctx, m.Role)
@@ -90,19 +70,19 @@ func (c *Catalog) read(ctx context.Context, dirty map[Method]bool, all bool) (ch
 		c.roles[m.Role] = now
 		for other := range c.known {
 			if other.Role == m.Role {
-				dirty[other] = true
+				dirty[store.Target{Role: other.Role, Method: other.Name}] = true
 			}
 		}
 	}
 	for m := range dirty {
-		if m.Name == "" {
+		if m.Method == "" {
 			continue
 		}
-		a, err := c.store.Artifact(ctx, m.Role, m.Name)
+		a, err := c.store.Artifact(ctx, m.Role, m.Method)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return false, err
 		}
-		changed = c.put(m, a) || changed
+		changed = c.put(Method{m.Role, m.Method}, a) || changed
 	}
 	return changed, nil
 }

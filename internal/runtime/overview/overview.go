@@ -10,8 +10,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -31,13 +29,9 @@ type Options struct {
 
 // Overview is safe for concurrent use.
 type Overview struct {
-	o     Options
-	store store.Namespace
-
-	dirtyMu sync.Mutex
-	dirty   map[method]bool // with an empty name: the role's registry entry; guarded by dirtyMu, as are the next two
-	all     bool            // everything has to be read
-	stop    func()          // ends watching the store; nil before the first use
+	o       Options
+	store   store.Namespace
+	follows *store.Follower
 
 	mu    sync.Mutex
 	roles map[string]*role // guarded by mu, as is all that follows
@@ -68,59 +62,15 @@ func New(o Options) (*Overview, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Overview{o: o, store: held, all: true, dirty: map[method]bool{}, lists: newLists()}, nil
+	return &Overview{o: o, store: held, follows: store.NewFollower(o.Store, o.Namespace, nil), lists: newLists()}, nil
 }
 
 // Close stops following the store.
-func (o *Overview) Close() {
-	o.dirtyMu.Lock()
-	defer o.dirtyMu.Unlock()
-	if o.stop != nil {
-		o.stop()
-		o.stop, o.all = nil, true
-	}
-}
-
-// note marks what changed. It must be quick, and must not ask the store: the store calls it amid its own work.
-func (o *Overview) note(x store.Change) {
-	unseen := x.Kind == store.ChangedUnseen
-	if !unseen && (x.Namespace != o.o.Namespace || x.Kind != store.ChangedArtifact && x.Kind != store.ChangedTool) {
-		return
-	}
-	o.dirtyMu.Lock()
-	defer o.dirtyMu.Unlock()
-	if unseen {
-		o.all = true
-		return
-	}
-	o.dirty[method{x.Role, x.Method}] = true
-}
-
-// take returns what has to be read anew, and forgets it.
-func (o *Overview) take() (dirty map[method]bool, all bool, err error) {
-	o.dirtyMu.Lock()
-	defer o.dirtyMu.Unlock()
-	if o.stop == nil {
-		if o.stop, err = o.o.Store.Watch("", o.note); err != nil {
-			return nil, false, fmt.Errorf("follow the store: %w", err)
-		}
-	}
-	dirty, all = o.dirty, o.all
-	o.dirty, o.all = map[method]bool{}, false
-	return dirty, all, nil
-}
-
-// giveBack marks what could not be read.
-func (o *Overview) giveBack(dirty map[method]bool, all bool) {
-	o.dirtyMu.Lock()
-	defer o.dirtyMu.Unlock()
-	maps.Copy(o.dirty, dirty)
-	o.all = o.all || all
-}
+func (o *Overview) Close() { o.follows.Close() }
 
 // refresh reads what has changed. The caller holds mu.
 func (o *Overview) refresh(ctx context.Context) error {
-	dirty, all, err := o.take()
+	dirty, all, err := o.follows.Take()
 	if err != nil {
 		return err
 	}
@@ -131,35 +81,35 @@ func (o *Overview) refresh(ctx context.Context) error {
 		err = o.read(ctx, dirty)
 	}
 	if err != nil {
-		o.giveBack(dirty, all)
+		o.follows.GiveBack(dirty, all)
 	}
 	return err
 }
 
 // everything forgets all that is known, and lists what there is.
-func (o *Overview) everything(ctx context.Context) (map[method]bool, error) {
+func (o *Overview) everything(ctx context.Context) (map[store.Target]bool, error) {
 	targets, err := o.store.Stale(ctx, time.Unix(1<<40, 0)) // not used since a time that is yet to come
 	if err != nil {
 		return nil, err
 	}
 	o.roles, o.waits, o.lists, o.costs = map[string]*role{}, map[method][]Wait{}, newLists(), costs{}
-	dirty := make(map[method]bool, len(targets))
+	dirty := make(map[store.Target]bool, len(targets))
 	for _, t := range targets {
-		dirty[method{t.Role, t.Method}] = true
+		dirty[store.Target{Role: t.Role, Method: t.Method}] = true
 	}
 	return dirty, nil
 }
 
-func (o *Overview) read(ctx context.Context, dirty map[method]bool) error {
+func (o *Overview) read(ctx context.Context, dirty map[store.Target]bool) error {
 	changed := map[string]bool{}
-	for m := range dirty {
-		changed[m.role] = true
-		r := o.roles[m.role]
+	for t := range dirty {
+		changed[t.Role] = true
+		r := o.roles[t.Role]
 		if r == nil {
 			r = &role{methods: map[string]digest{}}
-			o.roles[m.role] = r
+			o.roles[t.Role] = r
 		}
-		if err := o.readOne(ctx, r, m); err != nil {
+		if err := o.readOne(ctx, r, method{t.Role, t.Method}); err != nil {
 			return err
 		}
 	}
