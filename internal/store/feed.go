@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
@@ -54,8 +55,10 @@ type Feed struct {
 	first    uint64   // the number of the oldest kept one
 }
 
-// Watch is as in Store.
-func (f *Feed) Watch(from Cursor, changed func(Change)) (stop func(), err error) {
+// Watch is as in Store. It takes mu, by which the caller guards the feed.
+func (f *Feed) Watch(mu sync.Locker, from Cursor, changed func(Change)) (stop func(), err error) {
+	mu.Lock()
+	defer mu.Unlock()
 	if f.kept == nil {
 		f.name, f.watchers, f.kept, f.first = ids.New("feed"), map[int]func(Change){}, make([]Change, feedKept), f.last+1
 	}
@@ -71,7 +74,11 @@ func (f *Feed) Watch(from Cursor, changed func(Change)) (stop func(), err error)
 	id := f.next
 	f.next++
 	f.watchers[id] = changed
-	return func() { delete(f.watchers, id) }, nil
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		delete(f.watchers, id)
+	}, nil
 }
 
 // number returns that of the change at the cursor.

@@ -155,17 +155,7 @@ func (m *Memory) Stats() Stats {
 
 // Watch is part of Store.
 func (m *Memory) Watch(from Cursor, changed func(Change)) (stop func(), err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	end, err := m.feed.Watch(from, changed)
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		end()
-	}, nil
+	return m.feed.Watch(&m.mu, from, changed)
 }
 
 // Close is part of Store.

@@ -150,17 +150,7 @@ func (s *Store) Stats() store.Stats {
 
 // Watch is part of store.Store.
 func (s *Store) Watch(from store.Cursor, changed func(store.Change)) (stop func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	end, err := s.feed.Watch(from, changed)
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		end()
-	}, nil
+	return s.feed.Watch(&s.mu, from, changed)
 }
 
 // Sync writes what people look at: histories, logs, sessions, artifacts, contracts and the policy.
