@@ -55,6 +55,9 @@ func (s *server) deleteConnection(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if revision, err = s.existingConnection(w, r, name, revision); err != nil {
+		return err
+	}
 	if err := w.run.DeleteConnection(r.Context(), name, revision, reason, w.owner); err != nil {
 		return noConnection(preconditionOf(err, revision), name)
 	}
@@ -70,14 +73,7 @@ func (s *server) putConnection(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if revision == mustExist {
-		c, err := w.run.Connection(r.Context(), name)
-		if err != nil {
-			return preconditionOf(noConnection(err, name), revision)
-		}
-		revision = c.Revision
-	}
-	q := operator.ConnectionPut{Revision: revision, Actor: w.owner}
+	q := operator.ConnectionPut{Actor: w.owner}
 	err = s.decode(w, r, false, func(f *fields, name, v []byte) {
 		switch string(name) {
 		case "description":
@@ -100,16 +96,21 @@ func (s *server) putConnection(w *reply, r *http.Request) error {
 		return err
 	}
 	q.Connection.Name = name
+	if q.Revision, err = s.existingConnection(w, r, name, revision); err != nil {
+		return err
+	}
 	c, created, err := w.run.PutConnection(r.Context(), q)
 	if err != nil {
-		return preconditionOf(err, revision)
+		return preconditionOf(err, q.Revision)
 	}
-	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
-		w.Header().Set("Location", r.URL.EscapedPath())
-	}
-	return s.sendRevision(w, status, c.Revision, c)
+	return s.sendRevision(w, putStatus(w, r, created), c.Revision, c)
+}
+
+func (s *server) existingConnection(w *reply, r *http.Request, name string, revision int64) (int64, error) {
+	return existing(revision, func() error {
+		_, err := w.run.Connection(r.Context(), name)
+		return err
+	}, "there is no connection "+strconv.Quote(name), "leave If-Match out to make it")
 }
 
 // texts reads a list of strings.

@@ -31,13 +31,16 @@ func (f *fake) Connection(_ context.Context, name string) (operator.ConnectionVi
 
 func (f *fake) PutConnection(_ context.Context, q operator.ConnectionPut) (operator.ConnectionView, bool, error) {
 	f.connected = q
-	if q.Revision != store.AnyRevision && q.Revision != 3 {
+	if !store.Matches(q.Revision, 3) {
 		return operator.ConnectionView{}, false, store.ErrConflict
 	}
 	return connection1(), q.Connection.Name != knownConnection, f.note("PutConnection")
 }
 
-func (f *fake) DeleteConnection(_ context.Context, name string, _ int64, _, _ string) error {
+func (f *fake) DeleteConnection(_ context.Context, name string, revision int64, _, _ string) error {
+	if !store.Matches(revision, 3) {
+		return store.ErrConflict
+	}
 	return f.known("DeleteConnection", name, knownConnection)
 }
 
@@ -67,6 +70,22 @@ func TestPutConnection(t *testing.T) {
 	for header, status := range map[string]int{`If-Match: "3"`: 200, `If-Match: "2"`: 412, "If-Match: *": 200, "If-None-Match: *": 412} {
 		if w := g.ask("PUT", "/v1/connections/weather", fmt.Sprintf(goodConnection, "null"), header); w.status != status {
 			t.Errorf("%s: got %d, want %d", header, w.status, status)
+		}
+	}
+}
+
+// A connection is deleted at the revision that is asked for; a star asks for any, but for one.
+func TestConnectionRevisions(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, nil)
+	for header, status := range map[string]int{"X: y": 204, `If-Match: "3"`: 204, `If-Match: "2"`: 412, "If-Match: *": 204} {
+		if w := g.ask("DELETE", "/v1/connections/weather", "", header); w.status != status {
+			t.Errorf("DELETE with %s: got %d, want %d", header, w.status, status)
+		}
+	}
+	for method, body := range map[string]string{"DELETE": "", "PUT": fmt.Sprintf(goodConnection, "null")} {
+		if w := g.ask(method, "/v1/connections/none", body, "If-Match: *"); w.status != 412 {
+			t.Errorf("%s with a star where there is none: got %d, want 412", method, w.status)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
@@ -61,19 +60,19 @@ func (s *server) putEffects(w *reply, r *http.Request) error {
 	if q.Hosts == nil && q.Methods == nil && q.Tools == nil && q.Files == nil {
 		return required("hosts", `such as {"hosts": ["api.example.org"], "methods": ["GET"]}`)
 	}
-	if revision == mustExist {
-		switch v, err := w.run.Effects(r.Context(), role, method); {
-		case errors.Is(err, store.ErrNotFound), err == nil && v.Revision == 0:
-			return fault(codePrecondition, "the method has no effects manifest yet", "leave If-Match out to write one")
-		case err != nil:
-			return err
+	q.Revision, err = existing(revision, func() error {
+		v, err := w.run.Effects(r.Context(), role, method)
+		if err == nil && v.Revision == 0 {
+			err = store.ErrNotFound
 		}
-		revision = store.AnyRevision
+		return err
+	}, "the method has no effects manifest yet", "leave If-Match out to write one")
+	if err != nil {
+		return err
 	}
-	q.Revision = revision
 	v, err := w.run.PutEffects(r.Context(), q)
 	if err != nil {
-		return preconditionOf(err, revision)
+		return preconditionOf(err, q.Revision)
 	}
 	return s.sendRevision(w, http.StatusOK, v.Revision, v)
 }

@@ -120,12 +120,7 @@ func (s *server) putSignature(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
-		w.Header().Set("Location", r.URL.EscapedPath())
-	}
-	return s.send(w, status, got)
+	return s.send(w, putStatus(w, r, created), got)
 }
 
 func (s *server) deleteSignature(w *reply, r *http.Request) error {

@@ -79,11 +79,6 @@ func (s *server) sendBytes(w *reply, status int, parts ...[]byte) error {
 	return nil
 }
 
-func (s *server) sendRevision(w *reply, status int, revision int64, v any) error {
-	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(revision, 10)))
-	return s.send(w, status, v)
-}
-
 func (s *server) noContent(w *reply) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -6,14 +6,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
-	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 const (
@@ -94,25 +92,18 @@ func (s *server) putTool(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if revision == mustExist {
-		switch _, err := w.run.Tool(r.Context(), role); {
-		case errors.Is(err, store.ErrNotFound):
-			return fault(codePrecondition, "there is no tool "+strconv.Quote(role), "leave If-Match out to register it")
-		case err != nil:
-			return err
-		}
-		revision = store.AnyRevision
+	revision, err = existing(revision, func() error {
+		_, err := w.run.Tool(r.Context(), role)
+		return err
+	}, "there is no tool "+strconv.Quote(role), "leave If-Match out to register it")
+	if err != nil {
+		return err
 	}
 	t, created, err := w.run.PutTool(r.Context(), operator.ToolPut{Role: role, Contract: c, Methods: methods, Revision: revision, Actor: w.owner})
 	if err != nil {
 		return preconditionOf(err, revision)
 	}
-	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
-		w.Header().Set("Location", r.URL.EscapedPath())
-	}
-	return s.sendRevision(w, status, t.Revision, t)
+	return s.sendRevision(w, putStatus(w, r, created), t.Revision, t)
 }
 
 // methods reads the contracts per method.
@@ -137,44 +128,6 @@ func (f *fields) methods(v []byte) map[string]agent.Contract {
 		return nil
 	})
 	return m
-}
-
-// mustExist is the revision of If-Match with a star.
-const mustExist = store.AnyRevision - 1
-
-// wantedRevision reads If-Match and If-None-Match: 0 is "must be new", store.AnyRevision is "whatever it is".
-func wantedRevision(r *http.Request) (int64, error) {
-	for _, name := range []string{"If-Match", "If-None-Match"} {
-		if len(r.Header[name]) > 1 {
-			return 0, fault(codeParameter, name+" is there more than once", "").in("header:"+name, "must be there once")
-		}
-	}
-	if none := r.Header.Get("If-None-Match"); none != "" {
-		if none != "*" {
-			return 0, fault(codeParameter, "If-None-Match takes only * here", "").in("header:If-None-Match", "must be *")
-		}
-		return 0, nil
-	}
-	match := r.Header.Get("If-Match")
-	switch match {
-	case "":
-		return store.AnyRevision, nil
-	case "*":
-		return mustExist, nil
-	}
-	n, err := strconv.ParseInt(strings.Trim(match, `"`), 10, 64)
-	if err != nil || n < 1 {
-		return 0, fault(codeParameter, "If-Match is not an ETag of this daemon", `such as If-Match: "7"`).in("header:If-Match", "must be a quoted revision")
-	}
-	return n, nil
-}
-
-// preconditionOf distinguishes a failed If-Match from a change that raced with the request.
-func preconditionOf(err error, revision int64) error {
-	if p := problemOf(err); revision != store.AnyRevision && (p.Code == codeConflict || p.Code == codeExists) {
-		return fault(codePrecondition, "", "")
-	}
-	return err
 }
 
 func (s *server) deleteTool(w *reply, r *http.Request) error {
