@@ -104,36 +104,17 @@ func describeExpect(e agent.Expectation) string {
 	return string(e.Value)
 }
 
-// fileExample is an example as it stands in a file.
-type fileExample struct {
-	ID        string            `json:"id,omitempty"`
-	Args      []json.RawMessage `json:"args"`
-	Kwargs    json.RawMessage   `json:"kwargs,omitempty"`
-	Context   json.RawMessage   `json:"context,omitempty"`
-	Expect    agent.Expectation `json:"expect"`
-	Tolerance *float64          `json:"tolerance,omitempty"`
-	Note      string            `json:"note,omitempty"`
-}
-
 // getExamples prints a file. It is YAML unless JSON is asked for.
 func (t *errand) getExamples() error {
 	var all exampleFields
 	if err := t.c.Get(t.ctx, t.examplesPath(), &all); err != nil {
 		return err
 	}
-	file := struct {
-		Role     string        `json:"role"`
-		Method   string        `json:"method"`
-		Examples []fileExample `json:"examples"`
-	}{t.args[0], t.args[1], []fileExample{}}
+	file := examplefile.Document{Role: t.args[0], Method: t.args[1], Examples: []examplefile.Entry{}}
 	for _, x := range all.Examples {
-		if x.State != agent.ExampleActive {
-			continue
+		if x.State == agent.ExampleActive {
+			file.Examples = append(file.Examples, examplefile.EntryOf(x))
 		}
-		if string(x.Kwargs) == "{}" {
-			x.Kwargs = nil
-		}
-		file.Examples = append(file.Examples, fileExample{x.ID, x.Args, x.Kwargs, x.Context, x.Expect, x.Tolerance, x.Note})
 	}
 	data, err := json.Marshal(file)
 	if err != nil {

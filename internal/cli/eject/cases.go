@@ -7,25 +7,9 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/cli/examplefile"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
-
-// examplesFile is examples.json, a file of recurgentd tools examples.
-type examplesFile struct {
-	Role     string    `json:"role"`
-	Method   string    `json:"method"`
-	Examples []example `json:"examples"`
-}
-
-type example struct {
-	ID        string            `json:"id,omitempty"`
-	Args      []json.RawMessage `json:"args"`
-	Kwargs    json.RawMessage   `json:"kwargs,omitempty"`
-	Context   json.RawMessage   `json:"context,omitempty"`
-	Expect    agent.Expectation `json:"expect"`
-	Tolerance *float64          `json:"tolerance,omitempty"`
-	Note      string            `json:"note,omitempty"`
-}
 
 // recordedFile is recorded.json: what is replayed in tests.
 type recordedFile struct {
@@ -45,13 +29,14 @@ type recordedCall struct {
 	Effects json.RawMessage   `json:"effects,omitempty"`
 }
 
-// cases makes the files of a method's evidence. What would show a secret, or cannot be replayed, is left out.
-func (x *Program) cases(rules *mask.Rules) (examplesFile, *recordedFile, []LeftOut) {
+// cases makes the files of a method's evidence: examples.json, a file of recurgentd tools examples, and recorded.json. What would show a
+// secret, or cannot be replayed, is left out.
+func (x *Program) cases(rules *mask.Rules) (examplefile.Document, *recordedFile, []LeftOut) {
 	var left []LeftOut
 	leave := func(id, reason string) {
 		left = append(left, LeftOut{x.Role, x.Method, id, reason})
 	}
-	examples := examplesFile{Role: x.Role, Method: x.Method, Examples: []example{}}
+	examples := examplefile.Document{Role: x.Role, Method: x.Method, Examples: []examplefile.Entry{}}
 	recorded := &recordedFile{Effects: map[string]json.RawMessage{}}
 	for _, e := range x.Examples {
 		if secret(rules, append([]json.RawMessage{e.Kwargs, e.Context, e.Expect.Value}, e.Args...)...) {
@@ -69,10 +54,7 @@ func (x *Program) cases(rules *mask.Rules) (examplesFile, *recordedFile, []LeftO
 		case effects != nil:
 			recorded.Effects[e.ID] = effects
 		}
-		if string(e.Kwargs) == "{}" {
-			e.Kwargs = nil
-		}
-		examples.Examples = append(examples.Examples, example{e.ID, e.Args, e.Kwargs, e.Context, e.Expect, e.Tolerance, e.Note})
+		examples.Examples = append(examples.Examples, examplefile.EntryOf(e))
 	}
 	for _, f := range x.Fixtures {
 		effects, memory, reason := replayable(f.Effects, rules)

@@ -1,4 +1,5 @@
-// Package examplefile reads files of examples that are kept in a repository: YAML or JSON, one method per file.
+// Package examplefile knows the files of examples that are kept in a repository, YAML or JSON, one method per file: it reads them, and has
+// what is written into one as a value.
 //
 //	role: tax
 //	method: net
