@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -250,16 +251,9 @@ func (t *errand) decisions() error {
 	var rows [][]string
 	for _, e := range page.Data {
 		rows = append(rows, []string{e.Timestamp, e.Role + "." + e.Method, e.Selection.Decision, e.Selection.Reason, e.ProgramSource, e.Generation,
-			orDash(e.OutcomeErrorType, "ok"), string(e.FailureClass), e.LifecycleState, e.LifecycleDecision})
+			cmp.Or(e.OutcomeErrorType, "ok"), string(e.FailureClass), e.LifecycleState, e.LifecycleDecision})
 	}
 	return t.table("WHEN CALL DECISION REASON SOURCE GENERATION OUTCOME CLASS STATE GATES", rows)
-}
-
-func orDash(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 func (t *errand) audit(principal, format string) error {

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,10 +20,10 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class, ErrorType: j.outcome.ErrorType,
 		Message: Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.unknown}
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
-		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: orElse(got.Outline, got.Shape)}
+		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: cmp.Or(got.Outline, got.Shape)}
 		key := shapeKey(got)
 		if was, known := g.Shapes[key]; known && (was != got.Shape || g.Outlines[key] != "" && g.Outlines[key] != got.Outline) {
-			s.WasShape = orElse(g.Outlines[key], was)
+			s.WasShape = cmp.Or(g.Outlines[key], was)
 		}
 		if !c.shown().masked || c.shown().known != nil {
 			s.Sample = got.Sample
@@ -30,13 +31,6 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 		f.Sources = append(f.Sources, s)
 	}
 	return f
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // Bounds of the parts of the evidence that a request shows, in bytes: 12 KiB in all.

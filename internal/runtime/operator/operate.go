@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,7 +163,7 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 	case "release":
 		change.Release = true
 	case "regenerate":
-		reason := orElse(o.Reason, runtime.RegenerateRequested)
+		reason := cmp.Or(o.Reason, runtime.RegenerateRequested)
 		change.ForceRegenerate, change.ResetRepairs = &reason, true
 	case "promote":
 		change.State, change.ResetMetrics = agent.StateDurable, o.ResetMetrics
@@ -184,7 +185,7 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 
 // approves checks what is approved, and ends a correction that waited for it.
 func (o *Operation) approves(a *agent.Artifact, change *agent.ArtifactChange) error {
-	id := orElse(o.Generation, a.CurrentID)
+	id := cmp.Or(o.Generation, a.CurrentID)
 	if a.Find(id) == nil {
 		return &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: fmt.Sprintf("%s is not kept", id), Hint: "GET .../generations lists the kept ones"}
 	}
@@ -210,13 +211,6 @@ func rollbackTarget(a *agent.Artifact, want string) (string, error) {
 		return *cur.ParentID, nil
 	}
 	return refuse("there is no earlier generation to go back to")
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // Stale lists the tools and artifacts that nobody used for that many days.

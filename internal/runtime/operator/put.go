@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 	}
 	k := o.contracts.Resolve(contract.Layers{Role: &ofRole, Method: &ofMethod})
 	g := *loaded
-	g.Trigger, g.ContractFingerprint, g.CheckedFingerprint = "operator:"+orElse(o.mask(q.Reason), "put"), k.Fingerprint, k.Checked
+	g.Trigger, g.ContractFingerprint, g.CheckedFingerprint = "operator:"+cmp.Or(o.mask(q.Reason), "put"), k.Fingerprint, k.Checked
 	entry := o.audit(q.Actor, opPut, role+"."+method, q.Reason)
 	o.calls.ForgetFailures(role, method)
 	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,7 +107,7 @@ func (o *Operator) Undo(ctx context.Context, q UndoRequest) (agent.AuditEntry, e
 	case strings.HasPrefix(was.Action, onArtifacts):
 		err = o.undoOperation(ctx, was, &entry)
 	default:
-		err = cannotUndo("operations of this kind are undone differently", orElse(was.Undo, "see the entry"))
+		err = cannotUndo("operations of this kind are undone differently", cmp.Or(was.Undo, "see the entry"))
 	}
 	return entry, err
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,7 +143,7 @@ func (o *Operator) present(ctx context.Context, role string, list json.RawMessag
 func targetsOf(list json.RawMessage, was agent.AuditEntry) ([]store.Target, error) {
 	var targets []store.Target
 	if json.Unmarshal(list, &targets) != nil || len(targets) == 0 {
-		return nil, cannotUndo("the entry does not say what was moved", orElse(was.Undo, "POST /v1/maintenance/restore"))
+		return nil, cannotUndo("the entry does not say what was moved", cmp.Or(was.Undo, "POST /v1/maintenance/restore"))
 	}
 	return targets, nil
 }
