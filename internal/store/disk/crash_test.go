@@ -43,9 +43,15 @@ type play struct {
 // returns the twin's states: state i is that after i steps.
 func (p play) run(t *testing.T, f *vfstest.FS) (states []string) {
 	t.Helper()
+	return p.with(t, f, simOptions)
+}
+
+// with is run with options of its own.
+func (p play) with(t *testing.T, f *vfstest.FS, options func(testing.TB, *vfstest.FS, func() time.Time) Options) (states []string) {
+	t.Helper()
 	at := simStart
 	now := func() time.Time { return at }
-	s, err := openStore(t, "sim", simOptions(t, f, now))
+	s, err := openStore(t, "sim", options(t, f, now))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,41 +80,17 @@ func lateScript(now func() time.Time) []step {
 
 func isLate(s *step) bool { return strings.Contains(s.name, " late ") }
 
-// runLateScript does the script to a store with an interval, with mark 2i before step i and 2i+1 after it, and to a twin in memory. State i of
-// states is that after i steps, and floor i the least state that a power cut after step i may leave.
+// runLateScript does the script to a store with an interval, as play.run does. Floor i is the least state that a power cut after step i may leave.
 func runLateScript(t *testing.T, f *vfstest.FS) (states []string, floor []int) {
 	t.Helper()
-	at := simStart
-	now := func() time.Time { return at }
-	s, err := openStore(t, "sim", intervalOptions(t, f, now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	twin := store.NewMemory(store.Options{Now: now})
-	states, floor = append(states, both(t, twin)), append(floor, 0)
-	for i, step := range lateScript(now) {
-		at = at.Add(time.Second)
-		f.Mark(2 * i)
-		if step.files != nil {
-			err = step.files(s.Store)
-		} else if err = step.to(t, s); err == nil {
-			err = step.to(t, twin)
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		f.Mark(2*i + 1)
-		states = append(states, both(t, twin))
+	states, floor = play{lateScript, both}.with(t, f, intervalOptions), []int{0}
+	for i, step := range lateScript(func() time.Time { return simStart }) {
 		if isLate(&step) {
 			floor = append(floor, floor[i])
 		} else {
 			floor = append(floor, i+1)
 		}
 	}
-	if got, want := both(t, s), states[len(states)-1]; got != want {
-		t.Fatalf("before any crash: %s", storetest.Difference(got, want))
-	}
-	s.kill()
 	return states, floor
 }
 
