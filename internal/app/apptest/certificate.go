@@ -16,20 +16,29 @@ import (
 	"time"
 )
 
-// A Pair is a self-signed certificate with its key, in PEM.
+// A Pair is a certificate with its key, in PEM.
 type Pair struct{ Cert, Key []byte }
 
-// NewPair makes a certificate for 127.0.0.1 and localhost that ends at that time. Two differ by the serial number.
+// NewPair makes a self-signed certificate for 127.0.0.1 and localhost that ends at that time. Two differ by the serial number.
 func NewPair(t testing.TB, serial int64, ends time.Time) Pair {
+	t.Helper()
+	return signed(t, nil, &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "recurgentd test"}, NotBefore: ends.AddDate(-10, 0, 0), NotAfter: ends,
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+}
+
+// signed makes a key, and the certificate for it that the authority signs; without one it signs itself.
+func signed(t testing.TB, by *Authority, c *x509.Certificate) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "recurgentd test"}, NotBefore: ends.AddDate(-10, 0, 0), NotAfter: ends,
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	parent, signer := c, key
+	if by != nil {
+		parent, signer = by.der, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
 	if err != nil {
 		t.Fatal(err)
 	}
