@@ -50,8 +50,8 @@ func (e *LogEntry) IsEvidence() bool {
 	return e.OutcomeStatus != StatusRunning && (e.ProgramSource != SourceNone || e.OutcomeStatus != StatusOK)
 }
 
-// NoteOf returns the note of a call; ok is false for a plain call.
-func NoteOf(e *LogEntry) (n CallNote, ok bool) {
+// noteOf returns the note of a call; ok is false for a plain call.
+func noteOf(e *LogEntry) (n CallNote, ok bool) {
 	n = CallNote{CallID: e.CallID, At: e.Timestamp, Root: e.RootCallID, ErrorType: e.OutcomeErrorType, Authored: e.OutcomeAuthored, Class: failureOf(e),
 		Weak: e.WeakSuccessReasons, Passed: e.WeakNestedCalls > 0}
 	if len(n.Weak) == 0 && n.ErrorType == "" && n.Class == ClassNone {
@@ -76,7 +76,7 @@ func failureOf(e *LogEntry) Class {
 func (m *MethodEvidence) Add(e *LogEntry) {
 	m.Calls++
 	m.Last = max(m.Last, e.Timestamp)
-	n, remarkable := NoteOf(e)
+	n, remarkable := noteOf(e)
 	if !remarkable {
 		m.After++
 		m.Plain = append(m.Plain, PlainCall{e.CallID, e.RootCallID})

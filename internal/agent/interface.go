@@ -102,14 +102,14 @@ func (f *Interface) Validate() error {
 func (p *Parameter) validate() error {
 	for _, name := range append([]string{p.Name}, p.Aliases...) {
 		if len(name) > MaxParameterName || !parameterName().MatchString(name) {
-			return fmt.Errorf("the name %q is not allowed: letters, digits and _ . -, not a digit first, at most %d bytes", Clipped(name, MaxParameterName), MaxParameterName)
+			return fmt.Errorf("the name %q is not allowed: letters, digits and _ . -, not a digit first, at most %d bytes", clipped(name, MaxParameterName), MaxParameterName)
 		}
 	}
 	switch {
 	case len(p.Aliases) > maxAliases:
 		return fmt.Errorf("%s has more than %d aliases", p.Name, maxAliases)
 	case p.Type != "" && !slices.Contains(jsonTypes, p.Type):
-		return fmt.Errorf("%s has the type %q; it must be one of %s", p.Name, Clipped(p.Type, 40), strings.Join(jsonTypes, ", "))
+		return fmt.Errorf("%s has the type %q; it must be one of %s", p.Name, clipped(p.Type, 40), strings.Join(jsonTypes, ", "))
 	case len(p.Description) > MaxDescription:
 		return fmt.Errorf("the description of %s has more than %d bytes", p.Name, MaxDescription)
 	case p.Schema != nil && !isSchema(p.Schema):
@@ -132,8 +132,8 @@ func isSchema(raw json.RawMessage) bool {
 	return kind == "object" || kind == "boolean"
 }
 
-// Clipped shortens text to about n bytes, at a character's edge.
-func Clipped(text string, n int) string {
+// clipped shortens text to about n bytes, at a character's edge.
+func clipped(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
@@ -163,7 +163,7 @@ func (f *Interface) Breaks(earlier *Interface) string {
 		was := &earlier.Parameters[i]
 		now, at := f.Parameter(was.Name)
 		switch {
-		case now == nil && !f.Open && was.Description != NotRead:
+		case now == nil && !f.Open && was.Description != notRead:
 			return fmt.Sprintf("the parameter %s is gone", was.Name)
 		case now != nil && at != i && was.ReadBy != ReadByName:
 			return fmt.Sprintf("the parameter %s was at place %d and is now at place %d", was.Name, i+1, at+1)

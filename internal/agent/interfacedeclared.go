@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// NotRead describes a position that the program skips: it reads one before it and one after it.
-const NotRead = "not read by the program"
+// notRead describes a position that the program skips: it reads one before it and one after it.
+const notRead = "not read by the program"
 
 // Declaration is an interface as its author wrote it; nothing of it has been checked.
 type Declaration struct {
@@ -51,7 +51,7 @@ func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 		if json.Unmarshal(d.Summary, &out.Summary) != nil {
 			return nil, errors.New("summary: must be a string")
 		}
-		out.Summary = Clipped(strings.Join(strings.Fields(out.Summary), " "), MaxSummary-len("..."))
+		out.Summary = clipped(strings.Join(strings.Fields(out.Summary), " "), MaxSummary-len("..."))
 	}
 	if !blank(d.Returns) {
 		out.Returns = d.Returns
@@ -83,7 +83,7 @@ func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 }
 
 func (p *declaredParameter) parameter() (Parameter, error) {
-	out := Parameter{Name: p.Name, Description: Clipped(p.Description, MaxDescription-len("...")), Variadic: p.Variadic}
+	out := Parameter{Name: p.Name, Description: clipped(p.Description, MaxDescription-len("...")), Variadic: p.Variadic}
 	if !blank(p.Schema) {
 		out.Schema = p.Schema
 	}
@@ -121,7 +121,7 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 		switch {
 		case of == nil && inferred.Open:
 			continue
-		case of == nil || of.Description == NotRead:
+		case of == nil || of.Description == notRead:
 			wrong = append(wrong, fmt.Sprintf("the program never reads %s", p.Name))
 			continue
 		case at != i && of.ReadBy != ReadByName:
@@ -139,7 +139,7 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 		}
 	}
 	for i := range inferred.Parameters {
-		if of := &inferred.Parameters[i]; !matched[i] && of.Description != NotRead {
+		if of := &inferred.Parameters[i]; !matched[i] && of.Description != notRead {
 			wrong = append(wrong, fmt.Sprintf("the program reads %s, which is not declared", of.where(i)))
 		}
 	}
@@ -165,7 +165,7 @@ func (f *Interface) Succeed(earlier *Interface) {
 	}
 	for i := range earlier.Parameters {
 		was := &earlier.Parameters[i]
-		if i >= len(f.Parameters) || was.ReadBy == ReadByName || f.Parameters[i].ReadBy == ReadByName || was.Description == NotRead {
+		if i >= len(f.Parameters) || was.ReadBy == ReadByName || f.Parameters[i].ReadBy == ReadByName || was.Description == notRead {
 			continue
 		}
 		now := &f.Parameters[i]

@@ -120,7 +120,7 @@ func typeName(plain string, schema json.RawMessage) string {
 	switch {
 	case len(s.Enum) > 0 && len(s.Enum) <= 6:
 		for _, v := range s.Enum {
-			several = append(several, Clipped(string(v), 30))
+			several = append(several, clipped(string(v), 30))
 		}
 		return strings.Join(several, "|")
 	case json.Unmarshal(s.Type, &several) == nil && len(several) > 0:
@@ -134,7 +134,7 @@ func typeName(plain string, schema json.RawMessage) string {
 	case one == "object" && len(s.Properties) > 0:
 		names := make([]string, 0, len(s.Properties))
 		for name := range s.Properties {
-			names = append(names, Clipped(name, 30))
+			names = append(names, clipped(name, 30))
 		}
 		slices.Sort(names)
 		if len(names) > 6 {

@@ -27,8 +27,8 @@ type Evidence struct {
 	DriftAfter   int               // how many in a row count as drift; 0: 2
 }
 
-// Classify gives the failure class of the evidence.
-func Classify(e Evidence) agent.Class {
+// classify gives the failure class of the evidence.
+func classify(e Evidence) agent.Class {
 	switch {
 	case e.Interrupted:
 		return agent.ClassNone

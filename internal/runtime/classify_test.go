@@ -58,7 +58,7 @@ func TestClassify(t *testing.T) {
 		{"spawn failed", Evidence{Interrupted: true, ErrorType: agent.ErrResourceExhausted}, agent.ClassNone},
 	}
 	for _, tt := range tests {
-		if got := Classify(tt.e); got != tt.want {
+		if got := classify(tt.e); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// ReasonOfCorrection is the trigger of a program that was forged because a person called an answer wrong.
-const ReasonOfCorrection = "regenerate:correction"
+// reasonOfCorrection is the trigger of a program that was forged because a person called an answer wrong.
+const reasonOfCorrection = "regenerate:correction"
 
 // maxCorrections is how often a correction is tried before it is left to people.
 const maxCorrections = 8
@@ -263,7 +263,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 // correctionRequest asks for the repair of a program that answered wrong.
 func correctionRequest(g *agent.Generation, v agent.Verdict) forgeRequest {
 	message := "A person judged an answer of this program to be wrong. Correct the program; the evidence says what was answered and what is right."
-	return forgeRequest{kind: provider.KindRepair, trigger: ReasonOfCorrection, predecessor: g, alone: true,
+	return forgeRequest{kind: provider.KindRepair, trigger: reasonOfCorrection, predecessor: g, alone: true,
 		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer", message: message}}
 }
 

@@ -88,7 +88,7 @@ func TestCorrections(t *testing.T) {
 			}
 			switch c := a.Correction; tt.state {
 			case agent.CorrectionAdopted, agent.CorrectionAwaitingApproval:
-				if c.Attempts != 1 || c.Generation == nil || *c.Generation != "gen-2" || *a.Find("gen-2").ParentID != "gen-1" || a.Find("gen-2").Trigger != ReasonOfCorrection {
+				if c.Attempts != 1 || c.Generation == nil || *c.Generation != "gen-2" || *a.Find("gen-2").ParentID != "gen-1" || a.Find("gen-2").Trigger != reasonOfCorrection {
 					t.Errorf("the correction is %s", agent.Encoded(c))
 				}
 				if n := a.Find("gen-2").ForgeUsage.ModelRequests; n != tt.requests-1 {
@@ -280,7 +280,7 @@ func TestCorrectionByNextCall(t *testing.T) {
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", 9) // forged
 	a := artifactOf(t, r, "r", "m")
-	if a.Correction.State != agent.CorrectionAdopted || *a.Correction.Generation != "gen-2" || a.Current().Trigger != ReasonOfCorrection {
+	if a.Correction.State != agent.CorrectionAdopted || *a.Correction.Generation != "gen-2" || a.Current().Trigger != reasonOfCorrection {
 		t.Errorf("the correction is %s, the trigger %s", agent.Encoded(a.Correction), a.Current().Trigger)
 	}
 	for _, part := range []string{"a person called an answer wrong: args [7] kwargs {} were answered with 1", "the right answer is 2", "the person's note: too small"} {

@@ -165,7 +165,7 @@ func TestDriftAfter(t *testing.T) {
 		want          agent.Class
 	}{{0, 0, agent.ClassAuthored}, {1, 0, agent.ClassAdaptive}, {0, 1, agent.ClassAdaptive}, {1, 3, agent.ClassAuthored}, {2, 3, agent.ClassAdaptive}, {0, -1, agent.ClassAdaptive}} {
 		e.Streak, e.DriftAfter = tt.streak, tt.after
-		if got := Classify(e); got != tt.want {
+		if got := classify(e); got != tt.want {
 			t.Errorf("after %d of %d: %s, want %s", tt.streak, tt.after, got, tt.want)
 		}
 	}
@@ -222,10 +222,10 @@ func TestLifecycleOfAnswers(t *testing.T) {
 	// Failures count as calls, too.
 	p.Promotion = agent.PromotionPolicy{MinCalls: 10, MinSessions: 1}
 	p.Degraded.MinFailures = 20
-	if a := artifact(nil, generation("gen-1", "none", "ooooooiia", nil)); !Promotable(a, "s", &p) {
+	if a := artifact(nil, generation("gen-1", "none", "ooooooiia", nil)); !promotable(a, "s", &p) {
 		t.Error("nine calls and this one are not ten")
 	}
-	if a := artifact(nil, generation("gen-1", "none", "oooooiia", nil)); Promotable(a, "s", &p) {
+	if a := artifact(nil, generation("gen-1", "none", "oooooiia", nil)); promotable(a, "s", &p) {
 		t.Error("eight calls and this one are ten")
 	}
 }

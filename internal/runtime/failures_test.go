@@ -47,7 +47,7 @@ func TestClassifyMore(t *testing.T) {
 		{"client gone during drift", Evidence{Interrupted: true, ErrorType: agent.ErrCanceled, Fetches: one(200, "", "html"), Shapes: known}, agent.ClassNone},
 	}
 	for _, tt := range tests {
-		if got := Classify(tt.e); got != tt.want {
+		if got := classify(tt.e); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}

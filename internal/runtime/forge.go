@@ -49,7 +49,7 @@ func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 	case a == nil || len(a.Generations) == 0:
 		return "initial_forge"
 	case reason == ReasonCorrection:
-		return ReasonOfCorrection
+		return reasonOfCorrection
 	case reason == ReasonRequested:
 		return "regenerate:" + a.ForceRegenerate
 	case repairable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:

@@ -74,7 +74,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	e.ErrorType = j.outcome.ErrorType
 	e.Answered = len(a.program.Answered) > 0 && s.answeredBefore(a.program)
 	e.Streak, e.DriftAfter = a.program.DriftStreak, s.policy.DriftAfter
-	j.class, j.drifting = Classify(e), Drifting(e)
+	j.class, j.drifting = classify(e), Drifting(e)
 	return j
 }
 

@@ -144,7 +144,7 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 	case agent.StateCandidate:
 		next = after(state, onFirstOK) // the store does it as it counts
 	case agent.StateProbation, agent.StateDegraded:
-		if a.gated() && g.ID == a.artifact.CurrentID && Promotable(a.artifact, a.session.ID, a.policy) {
+		if a.gated() && g.ID == a.artifact.CurrentID && promotable(a.artifact, a.session.ID, a.policy) {
 			next = after(state, onGates)
 			a.changes[len(a.changes)-1].State = next
 		}
@@ -155,11 +155,11 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 	return next, decidePromote
 }
 
-// Promotable reports whether the current generation, with one more ok call of that session, passes the gates of
+// promotable reports whether the current generation, with one more ok call of that session, passes the gates of
 // solver_promotion_v1: enough counted calls from enough sessions, a value that keeps its contract nearly always, no
 // exhausted recoveries, no referral to another tool, not degraded, and no worse than the durable
 // generation whose place it would take.
-func Promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
+func promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 	g := a.Current()
 	if g == nil || Degraded(g, p.Degraded) {
 		return false

@@ -112,7 +112,7 @@ func TestPromotionGates(t *testing.T) {
 		if tt.change != nil {
 			tt.change(a)
 		}
-		if got := Promotable(a, tt.session, &p); got != tt.want {
+		if got := promotable(a, tt.session, &p); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}

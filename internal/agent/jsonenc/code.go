@@ -82,7 +82,7 @@ func compile(t reflect.Type, sparse bool, above []reflect.Type) put {
 	}
 	switch t.Kind() {
 	case reflect.String:
-		return func(w *Writer, p unsafe.Pointer) { w.Buf = AppendString(w.Buf, *(*string)(p)) }
+		return func(w *Writer, p unsafe.Pointer) { w.Buf = appendString(w.Buf, *(*string)(p)) }
 	case reflect.Int:
 		return func(w *Writer, p unsafe.Pointer) { w.Buf = strconv.AppendInt(w.Buf, int64(*(*int)(p)), 10) }
 	case reflect.Int64:

@@ -175,7 +175,7 @@ func TestAppendString(t *testing.T) {
 	t.Parallel()
 	for _, s := range append(samples, " ~", "\x1f", "\x7f", "\u0080", `"`, `\`, "<", ">", "&") {
 		want, err := json.Marshal(s)
-		if got := AppendString([]byte("x"), s); err != nil || string(got) != "x"+string(want) {
+		if got := appendString([]byte("x"), s); err != nil || string(got) != "x"+string(want) {
 			t.Errorf("%q: got %s, want x%s, %v", s, got, want, err)
 		}
 	}

@@ -51,7 +51,7 @@ func (w *Writer) Key(name string) {
 // String appends a member with a string.
 func (w *Writer) String(name, v string) {
 	w.Key(name)
-	w.Buf = AppendString(w.Buf, v)
+	w.Buf = appendString(w.Buf, v)
 }
 
 // Int appends a member with an integer.
@@ -152,7 +152,7 @@ func (w *Writer) rewrite(v json.RawMessage) {
 	w.Buf = out.Bytes()
 }
 
-// plain holds the characters that AppendString copies: ASCII that needs no escape.
+// plain holds the characters that appendString copies: ASCII that needs no escape.
 var plain = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
@@ -160,8 +160,8 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// AppendString appends s as a JSON string. Plain ASCII, which nearly everything here is, is only copied.
-func AppendString(b []byte, s string) []byte {
+// appendString appends s as a JSON string. Plain ASCII, which nearly everything here is, is only copied.
+func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if !plain[s[i]] {
 			quoted, err := json.Marshal(s)

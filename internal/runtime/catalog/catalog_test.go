@@ -101,7 +101,7 @@ func TestCatalog(t *testing.T) {
 	s.put("calculator", "add", add)
 	s.put("calculator", "mul", nil)
 	s.put("übung", "x", nil)
-	umlaut := ToolName(Method{"übung", "x"})
+	umlaut := toolName(Method{"übung", "x"})
 	s.want(umlaut, "calculator__add", "calculator__mul")
 
 	tool, err := s.Find(t.Context(), "calculator__add")

@@ -17,12 +17,12 @@ const (
 // A Method is a role's method: what a name stands for.
 type Method struct{ Role, Name string }
 
-// ToolName returns the method's name as a tool: role__method with "_" for each character outside [A-Za-z0-9_-]. Where
+// toolName returns the method's name as a tool: role__method with "_" for each character outside [A-Za-z0-9_-]. Where
 // that changed something, is longer than 64 or has "__" in a part, it is cut to 55 characters, to which "_" and 8 digits
 // of a hash of role and method are added.
 //
 // Two methods may have the same name; see table.
-func ToolName(m Method) string {
+func toolName(m Method) string {
 	name, exact := plainName(m)
 	if exact {
 		return name
@@ -64,7 +64,7 @@ func newTable(methods []Method) *table {
 	t := &table{methods: map[string]Method{}, names: map[Method]string{}, ambiguous: map[string][]Method{}}
 	claims := map[string][]Method{}
 	for _, m := range methods {
-		name := ToolName(m)
+		name := toolName(m)
 		claims[name] = append(claims[name], m)
 	}
 	long := map[string][]Method{}

@@ -22,7 +22,7 @@ func TestToolName(t *testing.T) {
 		{strings.Repeat("r", 31), strings.Repeat("m", 31), strings.Repeat("r", 31) + "__" + strings.Repeat("m", 31)},
 		{strings.Repeat("r", 31), strings.Repeat("m", 32), strings.Repeat("r", 31) + "__" + strings.Repeat("m", 22) + "_cbcad1e3"},
 	} {
-		if got := ToolName(Method{c.role, c.method}); got != c.want {
+		if got := toolName(Method{c.role, c.method}); got != c.want {
 			t.Errorf("%s.%s: %s, want %s", c.role, c.method, got, c.want)
 		}
 	}
@@ -33,11 +33,11 @@ func TestNamesThatCollide(t *testing.T) {
 	t.Parallel()
 	tail, head := Method{"a_", "b"}, Method{"a", "_b"} // both a___b
 	umlaut := Method{"äb", "x"}
-	hashed := ToolName(umlaut)
+	hashed := toolName(umlaut)
 	role, method, _ := strings.Cut(hashed, "__")
 	copycat := Method{role, method} // a plain name that equals a hashed one
-	if role != "_b" || ToolName(copycat) != hashed || ToolName(tail) != "a___b" || ToolName(head) != "a___b" {
-		t.Fatalf("the names do not collide: %s %s %s %s", hashed, ToolName(copycat), ToolName(tail), ToolName(head))
+	if role != "_b" || toolName(copycat) != hashed || toolName(tail) != "a___b" || toolName(head) != "a___b" {
+		t.Fatalf("the names do not collide: %s %s %s %s", hashed, toolName(copycat), toolName(tail), toolName(head))
 	}
 	all := []Method{tail, head, umlaut, copycat, {"calculator", "add"}}
 	table := newTable(all)
@@ -75,7 +75,7 @@ func FuzzToolName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, role, method, role2, method2 string) {
 		a, b := Method{role, method}, Method{role2, method2}
 		for _, m := range []Method{a, b} {
-			if name := ToolName(m); !goodName.MatchString(name) {
+			if name := toolName(m); !goodName.MatchString(name) {
 				t.Errorf("%q.%q: %q", m.Role, m.Name, name)
 			}
 		}

@@ -49,9 +49,9 @@ func (t *Tool) same(u *Tool) bool {
 var freeForm = json.RawMessage(`{"type":"object","properties":{"args":{"type":"array","description":"The arguments by position."},` +
 	`"kwargs":{"type":"object","description":"The arguments by name."}},"additionalProperties":false}`)
 
-// describe makes the tool of a method from the generation that answers. Its name is ToolName's, until the table gives another.
+// describe makes the tool of a method from the generation that answers. Its name is toolName's, until the table gives another.
 func describe(m Method, g *agent.Generation, p purposes) *Tool {
-	t := &Tool{Name: ToolName(m), Role: m.Role, Method: m.Name, Parameters: freeForm, FreeForm: true, Signature: g.Interface.Signature(m.Name)}
+	t := &Tool{Name: toolName(m), Role: m.Role, Method: m.Name, Parameters: freeForm, FreeForm: true, Signature: g.Interface.Signature(m.Name)}
 	summary := ""
 	if f := g.Interface; f != nil {
 		summary, t.takes = f.Summary, f

@@ -159,7 +159,7 @@ func TestKeptAnswersOfConnections(t *testing.T) {
 			t.Errorf("step %d, role %s: got %q, %s, want %q, %s", i, step.role, body, mode, step.body, step.mode)
 		}
 	}
-	f.refused = Deny("revoked")
+	f.refused = deny("revoked")
 	a := c.Do(t.Context(), Caller{Role: "one"}, recurgent.Request{URL: server.URL, Cache: true})
 	if a.Failure == nil || a.Failure.Type != "denied" {
 		t.Errorf("a revoked credential still got %+v", a.Response)

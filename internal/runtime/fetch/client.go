@@ -169,10 +169,10 @@ func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *A
 		return nil, err
 	}
 	if len(q.URL) > maxURL {
-		return nil, Deny("the address is longer than %d bytes", maxURL)
+		return nil, deny("the address is longer than %d bytes", maxURL)
 	}
 	if h.at, err = url.Parse(q.URL); err != nil {
-		return nil, Deny("the address cannot be read")
+		return nil, deny("the address cannot be read")
 	}
 	slot := &hold{places: c.slots, owner: h.who.Owner}
 	if err := slot.take(ctx); err != nil {

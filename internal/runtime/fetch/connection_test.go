@@ -159,7 +159,7 @@ func TestConnectionRenewsOnce(t *testing.T) {
 	if failure == nil || !strings.Contains(failure.Message, `the connection "fake"`) || note.ErrorKind != KindConnection || note.Connection != "fake" || f.renews.Load() != 2 {
 		t.Errorf("got %+v, %+v after %d renewals, want a refusal that names the connection after one more", failure, note, f.renews.Load())
 	}
-	f.refused = Deny("revoked")
+	f.refused = deny("revoked")
 	if _, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "denied" || note.ErrorKind != KindDenied {
 		t.Errorf("got %+v, %+v, want what Sign refused", failure, note)
 	}

@@ -40,7 +40,7 @@ func (h *hops) allowed() error {
 		return nil
 	}
 	h.note.Missing = missing
-	return Deny("%s", missing.Message)
+	return deny("%s", missing.Message)
 }
 
 // ungranted is what a person has to allow for a write to the host.
@@ -67,7 +67,7 @@ func (h *hops) idempotencyHeader() string {
 func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, h.method, h.at.String(), strings.NewReader(h.body))
 	if err != nil {
-		return nil, Deny("the request is malformed")
+		return nil, deny("the request is malformed")
 	}
 	request.Header = h.header.Clone()
 	if name := h.idempotencyHeader(); name != "" {

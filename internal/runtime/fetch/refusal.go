@@ -37,8 +37,8 @@ type Refusal struct {
 
 func (e *Refusal) Error() string { return e.Message }
 
-// Deny returns the refusal of what policy does not allow.
-func Deny(format string, args ...any) *Refusal {
+// deny returns the refusal of what policy does not allow.
+func deny(format string, args ...any) *Refusal {
 	return &Refusal{KindDenied, fmt.Sprintf(format, args...)}
 }
 
@@ -75,7 +75,7 @@ func refusalOf(err error) *Refusal {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort), errors.Is(err, ssrf.ErrInvalidHostPort):
-		return Deny("the host's address is not public")
+		return deny("the host's address is not public")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return &Refusal{KindTimeout, "no answer in time"}
 	case errors.As(err, &dns):

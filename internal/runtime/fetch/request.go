@@ -28,10 +28,10 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 		method = http.MethodGet
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
 	default:
-		return "", nil, Deny("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+		return "", nil, deny("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 	}
 	if len(q.Body) > maxRequestBody {
-		return "", nil, Deny("the request's body has more than %d bytes", maxRequestBody)
+		return "", nil, deny("the request's body has more than %d bytes", maxRequestBody)
 	}
 	header = ownHeader()
 	sum := 0
@@ -40,9 +40,9 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 		sum += len(name) + len(value)
 		switch {
 		case errForbiddenHeader[canonical] || strings.HasPrefix(canonical, "Proxy-"):
-			return "", nil, Deny("the header %s is not a program's to set", canonical)
+			return "", nil, deny("the header %s is not a program's to set", canonical)
 		case len(q.Header) > maxFetchHeaders || sum > maxFetchHeaderSum:
-			return "", nil, Deny("the request has too many headers")
+			return "", nil, deny("the request has too many headers")
 		}
 		header.Set(name, value) // net/http refuses what is no header
 	}

@@ -90,18 +90,18 @@ func (t *Transport) Close() { t.base.CloseIdleConnections() }
 // permit says whether the policy lets programs fetch the address, and whether its host is a named one.
 func (t *Transport) permit(u *url.URL) (named bool, err error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return false, Deny("only http and https addresses can be fetched")
+		return false, deny("only http and https addresses can be fetched")
 	}
 	host, port := hostAndPort(u)
 	switch {
 	case host == "":
-		return false, Deny("the address has no host")
+		return false, deny("the address has no host")
 	case u.User != nil:
-		return false, Deny("an address must not hold a user or a password: set a header")
+		return false, deny("an address must not hold a user or a password: set a header")
 	case !isASCII(host):
-		return false, Deny("write the host in ASCII (punycode)")
+		return false, deny("write the host in ASCII (punycode)")
 	case strings.Contains(host, "*"): // in an effects manifest it would stand for all hosts of the domain
-		return false, Deny("the address has an asterisk in its host")
+		return false, deny("the address has an asterisk in its host")
 	}
 	for _, r := range t.rules {
 		if r.matches(host, port) {
@@ -109,13 +109,13 @@ func (t *Transport) permit(u *url.URL) (named bool, err error) {
 		}
 	}
 	if !t.public {
-		return false, Deny("%s is not among the hosts that this daemon may fetch", wire.BoundText([]byte(u.Host), 200))
+		return false, deny("%s is not among the hosts that this daemon may fetch", wire.BoundText([]byte(u.Host), 200))
 	}
 	if cloudHost(host) {
-		return false, Deny("the host's address is not public")
+		return false, deny("the host's address is not public")
 	}
 	if u.Scheme != "https" {
-		return false, Deny("only https addresses can be fetched, unless the operator names the host")
+		return false, deny("only https addresses can be fetched, unless the operator names the host")
 	}
 	return false, nil
 }

@@ -108,7 +108,7 @@ func TestReferencesOfOthersStay(t *testing.T) {
 	if err := n.CreateSession(ctx, agent.Session{ID: "sess_1", Owner: "ann"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	large := json.RawMessage(`"` + strings.Repeat("x", LargeValue) + `"`)
+	large := json.RawMessage(`"` + strings.Repeat("x", largeValue) + `"`)
 	first := storetest.NewCommit("sess_1", "call_1", time.Now())
 	first.Log.Args, first.Record.Args = []json.RawMessage{large}, []json.RawMessage{large}
 	if err := n.CommitCall(ctx, first); err != nil {
@@ -162,9 +162,9 @@ func TestForgedParts(t *testing.T) {
 		}
 	}
 	first := storetest.NewCommit("sess_1", "call_1", time.Now())
-	first.Record.Args, first.Record.Kwargs = []json.RawMessage{}, json.RawMessage(`{"text":"`+strings.Repeat("x", LargeValue)+`"}`)
+	first.Record.Args, first.Record.Kwargs = []json.RawMessage{}, json.RawMessage(`{"text":"`+strings.Repeat("x", largeValue)+`"}`)
 	first.Log.Args, first.Log.Kwargs = first.Record.Args, first.Record.Kwargs
-	first.Log.ProgramArgs, first.Log.ProgramKwargs = []json.RawMessage{json.RawMessage(`"` + strings.Repeat("y", LargeValue) + `"`)}, json.RawMessage(`{}`)
+	first.Log.ProgramArgs, first.Log.ProgramKwargs = []json.RawMessage{json.RawMessage(`"` + strings.Repeat("y", largeValue) + `"`)}, json.RawMessage(`{}`)
 	if err := n.CommitCall(ctx, first); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestHistoryOfLargeArguments(t *testing.T) {
 	}
 	for i := range 6 {
 		c := storetest.NewCommit("sess_1", fmt.Sprint("call_", i), time.Now())
-		c.Record.Kwargs = json.RawMessage(`{"n":` + fmt.Sprint(i) + `,"text":"` + strings.Repeat("x", LargeValue) + `"}`)
+		c.Record.Kwargs = json.RawMessage(`{"n":` + fmt.Sprint(i) + `,"text":"` + strings.Repeat("x", largeValue) + `"}`)
 		if err := n.CommitCall(ctx, c); err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestHistoryOfLargeArguments(t *testing.T) {
 		pages string
 	}{{false, "1 2|3 4|5 6"}, {true, "6 5|4 3|2 1"}} {
 		var pages []string
-		for q := (store.HistoryQuery{Desc: c.desc, Bytes: 3 * LargeValue}); ; {
+		for q := (store.HistoryQuery{Desc: c.desc, Bytes: 3 * largeValue}); ; {
 			p, err := n.History(ctx, "sess_1", q)
 			if err != nil {
 				t.Fatal(err)
@@ -255,7 +255,7 @@ func TestHistoryOfLargeArguments(t *testing.T) {
 				if err := json.Unmarshal(r.Kwargs, &kwargs); err != nil {
 					t.Fatal(err)
 				}
-				if text, _ := kwargs["text"].(string); len(text) != LargeValue {
+				if text, _ := kwargs["text"].(string); len(text) != largeValue {
 					t.Errorf("record %d has %d bytes of text", r.Seq, len(text))
 				}
 				seqs = append(seqs, fmt.Sprint(r.Seq))

@@ -15,9 +15,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// LargeValue is how many bytes an argument, a value or a reply may have to stand in the journal and the logs itself. A larger one is kept as a
+// largeValue is how many bytes an argument, a value or a reply may have to stand in the journal and the logs itself. A larger one is kept as a
 // file of its call, to which they refer.
-const LargeValue = 256 << 10
+const largeValue = 256 << 10
 
 // partPrefix begins the ids of such files: no client can refer to one before it is there.
 const partPrefix = "part"
@@ -57,9 +57,9 @@ func likePart(value json.RawMessage) bool {
 
 // large reports whether something in the commit is, or has to be treated so.
 func large(c *store.CallCommit) bool {
-	parted := func(v json.RawMessage) bool { return len(v) > LargeValue || likePart(v) }
+	parted := func(v json.RawMessage) bool { return len(v) > largeValue || likePart(v) }
 	return parted(c.Outcome.Value) || parted(c.Reply) || // a content is the value
-		max(len(c.Record.Kwargs), len(c.Log.Kwargs), len(c.Log.ProgramKwargs)) > LargeValue ||
+		max(len(c.Record.Kwargs), len(c.Log.Kwargs), len(c.Log.ProgramKwargs)) > largeValue ||
 		slices.ContainsFunc(c.Record.Args, parted) || slices.ContainsFunc(c.Log.ProgramArgs, parted)
 }
 
@@ -153,7 +153,7 @@ func (m *mover) list(values []json.RawMessage) (out []json.RawMessage, err error
 }
 
 func (m *mover) members(object json.RawMessage) (json.RawMessage, error) {
-	if len(object) <= LargeValue {
+	if len(object) <= largeValue {
 		return object, nil
 	}
 	all := map[string]json.RawMessage{}
@@ -172,7 +172,7 @@ func (m *mover) members(object json.RawMessage) (json.RawMessage, error) {
 
 // move writes a large value, or one that looks like a part, into a file and returns its reference; any other value it returns as it is.
 func (m *mover) move(value json.RawMessage) (json.RawMessage, error) {
-	if len(value) <= LargeValue && !likePart(value) {
+	if len(value) <= largeValue && !likePart(value) {
 		return value, nil
 	}
 	for _, known := range m.moved {

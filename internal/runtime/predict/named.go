@@ -135,7 +135,7 @@ func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, err
 	if json.Unmarshal(given, &demos) != nil {
 		return sig, nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects", Hint: `[{"question": "q1", "answer": "a1"}]`}
 	}
-	return sig, demos, fault(CheckDemos(&sig, demos, storedDemos()))
+	return sig, demos, fault(checkDemos(&sig, demos, storedDemos()))
 }
 
 // parseSignature refuses a signature that makes no sense, with a pointer into the request below at.

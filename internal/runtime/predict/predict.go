@@ -141,8 +141,8 @@ func again(r Request, reason string) string {
 	return "That reply does not fit: " + reason + ". Answer again, the whole answer. " + form(r)
 }
 
-// CheckDemos returns nil or the *agent.InputError of the first demo that is no example of the signature, or of too many.
-func CheckDemos(s *contract.Signature, demos []json.RawMessage, lim history.Limits) error {
+// checkDemos returns nil or the *agent.InputError of the first demo that is no example of the signature, or of too many.
+func checkDemos(s *contract.Signature, demos []json.RawMessage, lim history.Limits) error {
 	_, err := demoTurns(s, demos, lim)
 	return err
 }

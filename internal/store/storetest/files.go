@@ -28,8 +28,8 @@ func NewFile(s store.Files, f agent.File, text string) (store.NewFile, error) {
 	return store.NewFile{File: f, Draft: d}, nil
 }
 
-// FileText reads a file whole.
-func FileText(s store.Files, f agent.File) (string, error) {
+// fileText reads a file whole.
+func fileText(s store.Files, f agent.File) (string, error) {
 	r, err := s.OpenFile(context.Background(), f.ID)
 	if err != nil {
 		return "", err
@@ -58,7 +58,7 @@ func (r *rig) has(id, want string) {
 		return
 	}
 	r.ok(err)
-	if got, err := FileText(r.s, f); err != nil || got != want {
+	if got, err := fileText(r.s, f); err != nil || got != want {
 		r.Errorf("%s: got %q, %v, want %q", id, got, err, want)
 	}
 }

@@ -169,7 +169,7 @@ func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
 	ok(err)
 	out["files"] = files
 	for _, f := range files {
-		text, err := FileText(s, f)
+		text, err := fileText(s, f)
 		ok(err)
 		out["text of "+f.ID] = text
 	}
