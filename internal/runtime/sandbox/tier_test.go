@@ -57,16 +57,7 @@ func compiled(t *testing.T, mode string) *Executable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	sum, err := Sum(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Executable{Path: path, Digest: sum, Args: []string{wire.RunnerArg, "tier=" + mode}, Facts: &report.Facts{Imports: []string{"of the gate"}}}
+	return &Executable{Path: path, Digest: digestOf(t, path), Args: []string{wire.RunnerArg, "tier=" + mode}, Facts: &report.Facts{Imports: []string{"of the gate"}}}
 }
 
 // A fault of a compiled program before its first host call costs nothing but time: the engine answers. After one it is nobody's fault. Where the engine ends the same
