@@ -35,7 +35,7 @@ func TestSighupReadsTokens(t *testing.T) {
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
 	replace(t, tokens, "alice aaaa-secret-of-alice\nbob bbbb-secret-of-bob\n")
-	d := &rig.Daemon{T: t, Dir: dir, Output: &rig.Buffer{}, HTTP: &http.Client{Timeout: rig.Patience}, Env: rig.Environment(dir), Alone: true,
+	d := &rig.Daemon{T: t, Dir: dir, Output: rig.NewOutput(t), HTTP: &http.Client{Timeout: rig.Patience}, Env: rig.Environment(dir), Alone: true,
 		Args: []string{"--auth-tokens-file", tokens}}
 	d.Start()
 	t.Cleanup(func() { d.Stop(syscall.SIGKILL) })
@@ -91,7 +91,7 @@ func TestCommandsOverTLS(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(data)
-	d := &rig.Daemon{T: t, Dir: dir, Output: &rig.Buffer{}, Env: rig.Environment(dir),
+	d := &rig.Daemon{T: t, Dir: dir, Output: rig.NewOutput(t), Env: rig.Environment(dir),
 		HTTP: &http.Client{Timeout: rig.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}},
 		Args: []string{"--tls-cert", cert, "--tls-key", key, "--oidc-issuer", id.URL, "--oidc-audience", "recurgentd", "--oidc-namespace-claim", "namespace"}}
 	d.Start()

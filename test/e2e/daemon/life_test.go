@@ -153,7 +153,7 @@ func TestSighupStopsCleanly(t *testing.T) {
 func TestLogReaderGone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := &rig.Daemon{T: t, Dir: dir, Output: &rig.Buffer{}, HTTP: apitest.Client(t), Env: rig.Environment(dir)}
+	d := &rig.Daemon{T: t, Dir: dir, Output: rig.NewOutput(t), HTTP: apitest.Client(t), Env: rig.Environment(dir)}
 	d.HTTP.Timeout = rig.Patience
 	reader, writer, err := os.Pipe()
 	if err != nil {

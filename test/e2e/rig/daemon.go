@@ -34,7 +34,7 @@ type Daemon struct {
 	exited chan struct{} // closed when the process has ended
 	ready  string        // the ready line
 	URL    string
-	Output *Buffer  // stdout and stderr of all its lives
+	Output *Output  // stdout and stderr of all its lives
 	Log    *os.File // takes stderr instead, where it is set
 	Alone  bool     // it has no terminal, whoever runs the tests
 	HTTP   *http.Client
@@ -53,7 +53,7 @@ func Start(t *testing.T, m *Model, args ...string) *Daemon {
 // StartIn is Start with more in the daemon's environment.
 func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	t.Helper()
-	d := &Daemon{T: t, Dir: t.TempDir(), Args: args, Output: &Buffer{}, HTTP: apitest.Client(t)}
+	d := &Daemon{T: t, Dir: t.TempDir(), Args: args, Output: NewOutput(t), HTTP: apitest.Client(t)}
 	d.share()
 	d.HTTP.Timeout = Patience
 	d.Env = append(append(Environment(d.Dir), "RECURGENT_NATIVE=off"), env...) // builds take the processor from other tests
@@ -119,7 +119,7 @@ func (d *Daemon) Start() {
 func (d *Daemon) start() {
 	d.T.Helper()
 	d.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, d.Args...)...)
-	d.Cmd.Env, d.Cmd.Dir, d.Cmd.Stderr = slices.Concat(d.Env, d.own), d.Dir, d.Output
+	d.Cmd.Env, d.Cmd.Dir, d.Cmd.Stderr = slices.Concat(d.Env, d.own), d.Dir, d.Output.file
 	if d.Log != nil {
 		d.Cmd.Stderr = d.Log
 	}

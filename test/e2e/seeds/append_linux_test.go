@@ -1,7 +1,9 @@
 package seeds
 
 import (
+	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 func TestSeed000Line363(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
+	log := byPipe(d)
 	s := d.Session("calculator")
 	first := d.Call(s, "add", 1, 2)
 	const appends = `recurgent_history_appends_total{result="`
@@ -40,12 +43,14 @@ func TestSeed000Line363(t *testing.T) {
 	if failed := d.Metric(appends + `failed"}`); failed != 1 {
 		t.Errorf("%v appends are counted as failed, want 1", failed)
 	}
-	if out := d.Output.String(); strings.Count(out, `"history_record_appended":false`) != 1 || !strings.Contains(out, s) {
-		t.Errorf("the daemon's log says nothing of it, or says it twice:\n%s", out)
-	}
+	const says = `"history_record_appended":false`
+	rig.Until(t, "the daemon's log says so", func() bool { return strings.Contains(log.String(), says) })
 	rig.Until(t, "the store takes calls again", func() bool {
 		return d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", body, nil).Status == http.StatusOK
 	})
+	if out := log.String(); strings.Count(out, says) != 1 || !strings.Contains(out, s) {
+		t.Errorf("the daemon's log says it twice, or not of what:\n%s", out)
+	}
 	calls, records := d.List("/v1/calls"), d.History(s)
 	if len(calls) != 2 || len(records) != 2 || records[0]["call_id"] != first.CallID {
 		t.Errorf("%d calls and %d records, want 2 each: %v", len(calls), len(records), calls)
@@ -55,4 +60,24 @@ func TestSeed000Line363(t *testing.T) {
 			t.Errorf("%v is in the log without a record", c["call_id"])
 		}
 	}
+}
+
+// byPipe restarts the daemon with a pipe for its log, which no limit of files bounds.
+func byPipe(d *rig.Daemon) *rig.Buffer {
+	d.T.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		d.T.Fatal(err)
+	}
+	log := &rig.Buffer{}
+	go func() {
+		_, _ = io.Copy(log, reader) // to the daemon's end
+		_ = reader.Close()
+	}()
+	d.Log = writer
+	d.Restart()
+	if err := writer.Close(); err != nil { // the daemon has its own
+		d.T.Error(err)
+	}
+	return log
 }
