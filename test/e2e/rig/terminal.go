@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -179,6 +180,21 @@ func (s *Terminal) Shows(parts ...string) string {
 		}
 		return true
 	})
+}
+
+// Golden waits until the screen, as plain makes it, is that of a file; -update writes what is there when all of the parts are. A screen is drawn in pieces, and
+// any of them may show the parts.
+func (s *Terminal) Golden(name string, plain func(screen string) string, parts ...string) {
+	s.t.Helper()
+	screen := s.Shows(parts...)
+	if *Update {
+		Golden(s.t, name, plain(screen))
+	}
+	want, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.WaitFor("what is in testdata/"+name+" (go test -update writes it)", func(now string) bool { return plain(now)+"\n" == string(want) })
 }
 
 // Lacks waits until the part is gone.
