@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
 )
 
 // The compose file's nginx sends all requests of a session to one server, spreads sessions, and leaves them where they are when
@@ -20,7 +22,7 @@ func TestOpsBalancer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, address := string(data), freeAddress(t)
+	config, address := string(data), apptest.Address(t)
 	servers := map[string]*httptest.Server{}
 	for i := range 3 {
 		name := fmt.Sprintf("replica-%d:8420", i+1)

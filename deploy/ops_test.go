@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -57,7 +56,7 @@ func TestOpsQueriesReturnData(t *testing.T) {
 		"alert RecurgentdTokenSpendHigh": "compares with the week before, which a test does not have",
 	}
 	daemon, dir := startDaemon(t, "http://"), t.TempDir()
-	address := freeAddress(t)
+	address := apptest.Address(t)
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -157,16 +156,6 @@ func returnsData(t *testing.T, address, query string) bool {
 	return len(answer.Data.Result) > 0
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // A process runs until the test ends, or until end.
 type process struct {
 	cmd    *exec.Cmd
@@ -228,7 +217,7 @@ func startDaemon(t *testing.T, scheme string, args ...string) (address string) {
 	t.Helper()
 	dir := t.TempDir()
 	run(t, nil, "go", "build", "-o", dir+"/recurgentd", "../cmd/recurgentd")
-	address = freeAddress(t)
+	address = apptest.Address(t)
 	p := start(t, dir, dir+"/recurgentd", append([]string{"serve", "--provider", "replay", "--listen", address, "--data-dir", dir + "/state", "--metrics-namespaces", "default"}, args...)...)
 	waitReady(t, scheme+address, p)
 	return address

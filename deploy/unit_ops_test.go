@@ -20,6 +20,8 @@ import (
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
 )
 
 // underUnit makes the test binary confine itself as the unit's file says, and become the command that follows.
@@ -230,7 +232,7 @@ func serveAs(t *testing.T, dir string, calls ...string) (observed string) {
 	if err := copyFile(self, dir+"/service.test"); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := apptest.Address(t)
 	t.Setenv(underUnit, strings.Join(calls, " "))
 	t.Setenv("HOME", state)
 	t.Setenv("XDG_CONFIG_HOME", "")

@@ -5,8 +5,6 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -43,7 +41,7 @@ func startReplicas(run *run, n int) *replicas {
 	for i := range n {
 		dir := t.TempDir()
 		cert, key := ca.Pair(t, int64(i+2)).Write(t, dir)
-		listen := unused(t)
+		listen := apptest.Address(t)
 		one := &replica{clients: NewProxy(t, "tcp", ""), peers: NewProxy(t, "tcp", listen), database: NewProxy(t, "unix", r.cluster.Sockets()[0])}
 		store := "RECURGENT_STORE=postgres://postgres@" + one.database.Address + "/chaos?sslmode=disable"
 		one.Daemon, one.clock = rig.StartAheadIn(t, r.model, []string{store}, "--max-completion-tokens", "1024",
@@ -54,17 +52,6 @@ func startReplicas(run *run, n int) *replicas {
 		r.load.Addresses = append(r.load.Addresses, one.clients.Address)
 	}
 	return r
-}
-
-// unused is an address that nobody listens on. Its host is one that only this test chooses ports of, so that it stays free.
-func unused(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (r *replicas) daemons() (all []*rig.Daemon) {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -20,7 +21,7 @@ var (
 // A call is followed while its program is written, its wrong answer corrected and seen right, in two tabs and over a restart.
 func TestOpsFromForgingToCorrection(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {rig.Held(programNet60), programNet70}})
-	d := rig.Start(t, m)
+	d := rig.Start(t, m, "--listen", apptest.Address(t))
 	b := newBrowser(t)
 	p, other := b.open(t, "one", d.URL, nil), b.open(t, "two", d.URL, nil)
 	other.at("#/live")
@@ -53,7 +54,6 @@ func TestOpsFromForgingToCorrection(t *testing.T) {
 		t.Fatalf("the daemon ended in %d", code)
 	}
 	other.sees("text=Connection lost")
-	d.Args = append(d.Args, "--listen", strings.TrimPrefix(d.URL, "http://"))
 	d.Start()
 	d.WantValue(d.Call(d.Session("tax"), "net", 100), 70.0, "persisted")
 	other.sees("text=Following", "tr:has-text('(100)') .badge:text-is('ok')")
@@ -242,7 +242,7 @@ func TestOpsKeyboard(t *testing.T) {
 	p.sees("h1:has-text('calculator.add')")
 	p.do("press", "body", "g")
 	p.do("press", "body", "t")
-	p.sees("h1:has-text('Tools')")
+	p.sees("h1:has-text('Tools')", "[data-search]")
 	p.do("press", "body", "/")
 	if at, _ := p.do("evaluate", "document.activeElement.hasAttribute('data-search')").(bool); !at {
 		t.Error("/ does not lead to the search")
