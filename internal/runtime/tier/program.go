@@ -115,11 +115,12 @@ func (p *Program) enqueue(from int32, f *report.Facts) {
 
 // turnOff keeps the program on the engine. The reason is durable if it is a verdict; otherwise the build is tried again after a delay, if there is one.
 func (p *Program) turnOff(v string, why string, again time.Duration) {
+	now := p.tier.o.Now()
+	p.mu.Lock() // who sees that it is off sees why
 	if was, ok := p.enter(off); !ok || was == off {
+		p.mu.Unlock()
 		return
 	}
-	now := p.tier.o.Now()
-	p.mu.Lock()
 	x := p.exe.Swap(nil)
 	if x == nil {
 		x = p.candidate

@@ -19,11 +19,12 @@ func TestKilledInTheMiddle(t *testing.T) {
 	d := start(t, program("hangs at 99"))
 	s := d.Session("worker")
 	callUntil(d, s, "native")
+	before := computed(d.Cmd.Process.Pid)
 	replies := make(chan rig.Response, 1)
 	go func() {
 		replies <- d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method": "double", "args": [99]}`), map[string]string{"Content-Type": "application/json"})
 	}()
-	rig.Until(t, "compiled program computes and is killed", func() bool { return killSpinning(d.Cmd.Process.Pid) })
+	rig.Until(t, "compiled program computes and is killed", func() bool { return killSpinning(d.Cmd.Process.Pid, before) })
 	var r rig.Reply
 	if err := json.Unmarshal((<-replies).Body, &r); err != nil {
 		t.Fatal(err)
@@ -34,11 +35,12 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// killSpinning kills the daemon's compiled program that has computed for a tenth of a second, where there is one.
-func killSpinning(daemon int) bool {
+// computed is the processor time of each of the daemon's compiled programs, in hundredths of a second.
+func computed(daemon int) map[int]int {
+	all := map[int]int{}
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
-		return false
+		return all
 	}
 	for _, p := range processes {
 		pid, err := strconv.Atoi(p.Name())
@@ -52,7 +54,17 @@ func killSpinning(daemon int) bool {
 		if !strings.HasPrefix(string(args), "recurgent-native\x00") || len(fields) < 12 || fields[1] != strconv.Itoa(daemon) {
 			continue
 		}
-		if ticks, err := strconv.Atoi(fields[11]); err == nil && ticks >= 30 { // more than twenty checks take
+		if ticks, err := strconv.Atoi(fields[11]); err == nil {
+			all[pid] = ticks
+		}
+	}
+	return all
+}
+
+// killSpinning kills a compiled program that has computed for longer since before than a start and a call take, where there is one.
+func killSpinning(daemon int, before map[int]int) bool {
+	for pid, ticks := range computed(daemon) {
+		if ticks-before[pid] >= 30 {
 			return syscall.Kill(pid, syscall.SIGKILL) == nil
 		}
 	}
