@@ -140,9 +140,9 @@ truth: ## sequences of verdicts, examples, failing candidates, drifts and restar
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./test/...
 
-chaos: ## daemons under load, one on disk and three on PostgreSQL, which it installs, that are killed, stopped and cut off: CHAOS_CALLS (50,000) calls and CHAOS_FAULTS (36) faults each, chosen by CHAOS_SEED
+chaos: ## daemons under load, one on disk and three on PostgreSQL, which it installs, that are killed, stopped and cut off: CHAOS_CALLS (50,000) calls and CHAOS_FAULTS (36) faults each, chosen by CHAOS_SEED, or from a new seed
 	@scripts/ops-install postgres
-	CHAOS_CALLS=$${CHAOS_CALLS:-50000} CHAOS_FAULTS=$${CHAOS_FAULTS:-36} $(GO) test -tags postgres -count 1 -timeout 3h -v -run 'TestChaos' ./test/e2e/chaos
+	@seed=$${CHAOS_SEED:-$$(date +%s)}; echo "CHAOS_SEED=$$seed"; CHAOS_SEED=$$seed CHAOS_CALLS=$${CHAOS_CALLS:-50000} CHAOS_FAULTS=$${CHAOS_FAULTS:-36} $(GO) test -tags postgres -count 1 -timeout 3h -v -run 'TestChaos' ./test/e2e/chaos
 
 generate: ## what the gate embeds, with every Go version that the engine knows
 	@for version in $(KNOWN); do echo "go generate with $$version"; GOTOOLCHAIN=$$version $(GO) generate ./internal/runtime/gate || exit 1; done

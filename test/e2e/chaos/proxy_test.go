@@ -87,6 +87,9 @@ func TestProxy(t *testing.T) {
 
 	p.Target("unix", "/nowhere/at/all")
 	c, err := net.Dial("tcp", p.Address)
+	if errors.Is(err, syscall.ECONNRESET) {
+		return // before it was seen to be there
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
