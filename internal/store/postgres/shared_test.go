@@ -130,12 +130,12 @@ func TestConnectionsBreak(t *testing.T) {
 	var killer sync.WaitGroup
 	killed := 0
 	killer.Go(func() {
-		tick := time.NewTicker(40 * time.Millisecond)
+		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		committed := func() int64 { return stores[0].commits.calls.Load() + stores[1].commits.calls.Load() }
 		for before := committed(); ctx.Err() == nil; <-tick.C {
-			if committed() == before {
-				continue // however slow the machine is, some calls get through between two breaks
+			if committed() < before+10 {
+				continue // however fast or slow the machine is, some calls get through between two breaks
 			}
 			before = committed()
 			var n int
