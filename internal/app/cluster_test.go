@@ -182,7 +182,7 @@ func (c *together) add() *replica {
 	c.t.Helper()
 	o, dir := options(c.t), c.t.TempDir()
 	h := &handle{Memory: c.of}
-	o.Shared, o.Advertise, o.ReplicaTTL = h, "127.0.0.1:0", 3*time.Second
+	o.Shared, o.Advertise, o.ReplicaTTL = h, "127.0.0.1:0", 30*time.Second // a machine that stands still for a moment lets nobody die
 	o.FetchAllow, o.Native = []string{c.gate.Host}, "off"
 	o.ClusterCert, o.ClusterKey = c.ca.Pair(c.t, int64(len(c.all)+2)).Write(c.t, dir)
 	o.ClusterCA = c.ca.Write(c.t, dir)
@@ -193,6 +193,9 @@ func (c *together) add() *replica {
 	c.all = append(c.all, r)
 	return r
 }
+
+// mortal has a replica that is cut off count as dead soon.
+func mortal(o *app.Options) { o.ReplicaTTL = 3 * time.Second }
 
 // reply is what came back.
 type answer struct {
@@ -441,7 +444,7 @@ func TestReplicasListRunningCalls(t *testing.T) {
 // the session. When it is back it takes no session that others have.
 func TestReplicaDies(t *testing.T) {
 	t.Parallel()
-	c := replicas(t, 2, nil)
+	c := replicas(t, 2, mortal)
 	a, b := c.all[0], c.all[1]
 	id := a.session()
 	a.want(200, "POST", calls(id), call("next"), nil)
@@ -477,7 +480,7 @@ func TestReplicaDies(t *testing.T) {
 // made by the owner, once, and none of both is lost.
 func TestStoppedReplicaChangesNoContext(t *testing.T) {
 	t.Parallel()
-	c := replicas(t, 2, nil)
+	c := replicas(t, 2, mortal)
 	a, b := c.all[0], c.all[1]
 	id := a.session()
 	a.want(200, "POST", calls(id), call("next"), nil)

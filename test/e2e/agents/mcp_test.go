@@ -110,6 +110,16 @@ func (a *agent) reports(words string) (said string) {
 	return said
 }
 
+// hears waits until the server has said that the list changed.
+func (a *agent) hears() {
+	a.t.Helper()
+	select {
+	case <-a.changed:
+	case <-time.After(rig.Patience):
+		a.t.Fatal("the server did not say that the list changed")
+	}
+}
+
 func (a *agent) tools() map[string]*mcp.Tool {
 	a.t.Helper()
 	all := map[string]*mcp.Tool{}
@@ -252,10 +262,10 @@ func TestMCPListChanges(t *testing.T) {
 	a := overHTTP(t, d, newest)
 	s := d.Session("calculator")
 	d.WantValue(d.Call(s, "add", 1, 2), 3, "generated")
-	<-a.changed
+	a.hears()
 	rig.Until(t, "the new tool is listed", func() bool { return a.tools()["calculator__add"] != nil })
 	d.Policy(object{"mcp": object{"expose": "durable"}})
-	<-a.changed
+	a.hears()
 	rig.Until(t, "a tool that is not durable is gone", func() bool { return a.tools()["calculator__add"] == nil })
 }
 

@@ -55,8 +55,9 @@ func TestMCPBridge(t *testing.T) {
 			defer m.Release()
 			d := rig.Start(t, m)
 			a := overStdio(t, version, []string{"RECURGENT_URL=" + d.URL})
+			a.tools() // an answer says that what was sent before it, to hear of changes, has arrived
 			d.Call(d.Session("calculator"), "add", 1, 2)
-			<-a.changed
+			a.hears()
 			rig.Until(t, "the new tool is listed", func() bool { return a.tools()["calculator__add"] != nil })
 			if r := a.call("call_method", object{"role": "shop", "method": "large"}, nil); !strings.Contains(r.text, `"value":9007199254740995`) {
 				t.Errorf("got %s", r.text)
