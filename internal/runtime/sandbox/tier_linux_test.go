@@ -32,7 +32,7 @@ func TestNativeRunnerIsKilled(t *testing.T) {
 	}
 }
 
-// spins reports whether the process is a compiled program that has computed for 50 ms: it is in the middle of a call that does nothing else.
+// spins reports whether the process is a compiled program that has computed for 0.3 s, which its start does not take: it is in the middle of a call that does nothing else.
 func spins(pid int) bool {
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || !strings.Contains(string(args), "tier=loop") {
@@ -48,5 +48,5 @@ func spins(pid int) bool {
 		return false
 	}
 	ticks, err := strconv.Atoi(fields[11]) // utime, in hundredths of a second
-	return err == nil && ticks >= 5
+	return err == nil && ticks >= 30
 }
