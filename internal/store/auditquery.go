@@ -16,11 +16,12 @@ type AuditQuery struct {
 
 	Principal string   // equal to; "" for any
 	Actions   []string // one of them; none for any
+	Undos     bool     // only operations that undid another one
 }
 
 // Match reports whether the query selects the entry, its place aside.
 func (q *AuditQuery) Match(e *agent.AuditEntry) bool {
-	return (q.Principal == "" || q.Principal == e.Actor) && (len(q.Actions) == 0 || slices.Contains(q.Actions, e.Action))
+	return (q.Principal == "" || q.Principal == e.Actor) && (len(q.Actions) == 0 || slices.Contains(q.Actions, e.Action)) && (!q.Undos || e.Undoes != "")
 }
 
 // AuditCursor names the entry and its place in the chain.

@@ -28,7 +28,7 @@ func (n *memoryNamespace) ChangeArtifact(ctx context.Context, revision int64, c 
 		return nil, err
 	}
 	a := n.changeArtifact(c)
-	n.appendAudit(audit)
+	n.appendAudit(ctx, audit)
 	return a, nil
 }
 

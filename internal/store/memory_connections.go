@@ -38,7 +38,7 @@ func (n *memoryNamespace) PutConnection(ctx context.Context, c agent.Connection,
 		return agent.Connection{}, err
 	}
 	n.conns[c.Name] = next
-	n.appendAudit(audit)
+	n.appendAudit(ctx, audit)
 	n.changed(Change{Kind: ChangedConnection, Name: c.Name, Revision: next.Revision})
 	return next, nil
 }
@@ -71,7 +71,7 @@ func (n *memoryNamespace) DeleteConnection(ctx context.Context, name string, rev
 		return ErrConflict
 	}
 	delete(n.conns, name)
-	n.appendAudit(audit)
+	n.appendAudit(ctx, audit)
 	n.changed(Change{Kind: ChangedConnection, Name: name})
 	return nil
 }

@@ -115,7 +115,7 @@ func (n *memoryNamespace) DeleteFile(ctx context.Context, id string, audit *agen
 		return ErrNotFound
 	}
 	delete(n.files, id)
-	n.appendAudit(audit)
+	n.appendAudit(ctx, audit)
 	return nil
 }
 

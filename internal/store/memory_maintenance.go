@@ -77,7 +77,7 @@ func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit 
 		n.ranking.DropTool(role)
 		n.changed(Change{Kind: ChangedTool, Role: role})
 	}
-	n.appendAudit(&audit)
+	n.appendAudit(ctx, &audit)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit a
 	for key, at := range back {
 		n.bringBack(key, at)
 	}
-	n.appendAudit(&audit)
+	n.appendAudit(ctx, &audit)
 	return nil
 }
 

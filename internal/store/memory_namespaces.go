@@ -57,7 +57,7 @@ func (m *Memory) CreateNamespace(ctx context.Context, name agent.Namespace, audi
 		return NamespaceInfo{}, err
 	}
 	n.exists, n.created = true, m.now()
-	m.namespace(agent.DefaultNamespace).appendAudit(audit)
+	m.namespace(agent.DefaultNamespace).appendAudit(ctx, audit)
 	return n.info(), nil
 }
 
@@ -79,7 +79,7 @@ func (m *Memory) EraseNamespace(ctx context.Context, name agent.Namespace, audit
 	*n = *newMemoryNamespace(m, name) // for who holds it still
 	n.erased = true
 	n.members.Erase(n.name)
-	m.namespace(agent.DefaultNamespace).appendAudit(audit)
+	m.namespace(agent.DefaultNamespace).appendAudit(ctx, audit)
 	n.changed(Change{Kind: ChangedNamespace})
 	return nil
 }

@@ -65,7 +65,7 @@ func (n *memoryNamespace) PutTool(ctx context.Context, t agent.Tool, revision in
 		return agent.Tool{}, err
 	}
 	n.setTool(next)
-	n.appendAudit(audit)
+	n.appendAudit(ctx, audit)
 	return *next, nil
 }
 
@@ -112,7 +112,7 @@ func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, revisio
 	}
 	n.policy = p
 	n.policyRev++
-	n.appendAudit(audit)
+	n.appendAudit(ctx, audit)
 	n.changed(Change{Kind: ChangedPolicy, Revision: n.policyRev})
 	return nil
 }
@@ -141,11 +141,11 @@ func (n *memoryNamespace) AppendAudit(ctx context.Context, e agent.AuditEntry) e
 	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	n.appendAudit(&e)
+	n.appendAudit(ctx, &e)
 	return nil
 }
 
-func (n *memoryNamespace) appendAudit(e *agent.AuditEntry) {
+func (n *memoryNamespace) appendAudit(ctx context.Context, e *agent.AuditEntry) {
 	if e == nil {
 		return
 	}
@@ -158,6 +158,7 @@ func (n *memoryNamespace) appendAudit(e *agent.AuditEntry) {
 		return // it is not JSON, which the disk refuses
 	}
 	n.head, n.audit = head, append(n.audit, linked)
+	Acknowledge(ctx, e)
 }
 
 // forgetAudit erases the bodies of entries about a session.

@@ -65,7 +65,7 @@ func (n *memoryNamespace) DeleteSession(ctx context.Context, id string, audit *a
 	}
 	err := n.deleteSession(id)
 	if err == nil {
-		n.appendAudit(audit)
+		n.appendAudit(ctx, audit)
 	}
 	return err
 }
@@ -146,7 +146,7 @@ func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, f
 	c.Apply(s.context)
 	s.session.UpdatedAt = n.now()
 	s.session.Revision++
-	n.appendAudit(audit)
+	n.appendAudit(ctx, audit)
 	return maps.Clone(s.context), nil
 }
 

@@ -73,11 +73,15 @@ func cursorOf(line []byte) string {
 type auditFilter struct {
 	principal []byte
 	actions   [][]byte
+	undoes    []byte
 }
 
 func newAuditFilter(q store.AuditQuery) (f auditFilter) {
 	if q.Principal != "" {
 		f.principal = append([]byte(`"actor":`), agent.Encoded(q.Principal)...)
+	}
+	if q.Undos {
+		f.undoes = []byte(`"undoes":`)
 	}
 	for _, a := range q.Actions {
 		f.actions = append(f.actions, append([]byte(`"action":`), agent.Encoded(a)...))
@@ -87,5 +91,5 @@ func newAuditFilter(q store.AuditQuery) (f auditFilter) {
 
 // may reports whether the query may select the line.
 func (f *auditFilter) may(line []byte) bool {
-	return bytes.Contains(line, f.principal) && (len(f.actions) == 0 || slices.ContainsFunc(f.actions, func(a []byte) bool { return bytes.Contains(line, a) }))
+	return bytes.Contains(line, f.principal) && bytes.Contains(line, f.undoes) && (len(f.actions) == 0 || slices.ContainsFunc(f.actions, func(a []byte) bool { return bytes.Contains(line, a) }))
 }

@@ -169,7 +169,11 @@ func (n *namespace) commit(ctx context.Context, c *commit) error {
 	if err := n.make(); err != nil {
 		return err
 	}
-	return n.sequencer.commit(ctx, c)
+	err := n.sequencer.commit(ctx, c)
+	if err == nil && c.entry.Audit != nil {
+		store.Acknowledge(ctx, c.entry.Audit)
+	}
+	return err
 }
 
 // make makes the namespace, if it does not exist.

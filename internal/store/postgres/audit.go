@@ -33,6 +33,7 @@ func (c *change) audit(ctx context.Context, e *agent.AuditEntry) error {
 	b := &pgx.Batch{}
 	b.Queue("INSERT INTO audit (ns, n, id, session, line) VALUES ($1, $2, $3, $4, $5)", c.ns, head.Seq, key(linked.ID), key(linked.SessionID), line)
 	b.Queue("UPDATE audit_heads SET seq = $2, hash = $3 WHERE ns = $1", c.ns, head.Seq, head.Hash)
+	c.left = e
 	return c.send(ctx, b)
 }
 

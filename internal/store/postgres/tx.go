@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -25,8 +26,9 @@ const (
 type change struct {
 	pgx.Tx
 	n    *Namespace
-	ns   int64          // the namespace's id
-	feed []store.Change // what watchers are to see
+	ns   int64             // the namespace's id
+	feed []store.Change    // what watchers are to see
+	left *agent.AuditEntry // that the change adds to the trail; nil for none
 }
 
 // Changed reports a change to the watchers, once it is committed.
@@ -54,6 +56,7 @@ func (n *Namespace) change(ctx context.Context, do func(ctx context.Context, c *
 		return err
 	}
 	var at feedPlace
+	var left *agent.AuditEntry
 	watchers := n.store.awaiting()
 	if err := n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c := &change{Tx: tx, n: n}
@@ -64,11 +67,13 @@ func (n *Namespace) change(ctx context.Context, do func(ctx context.Context, c *
 		if err := do(ctx, c); err != nil {
 			return err
 		}
+		left = c.left
 		at, err = publish(ctx, tx, c.ns, c.feed)
 		return err
 	}); err != nil {
 		return err
 	}
+	store.Acknowledge(ctx, left)
 	n.store.commits.calls.Add(1)
 	n.store.commits.transactions.Add(1)
 	if at != (feedPlace{}) {

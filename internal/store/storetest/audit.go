@@ -47,11 +47,15 @@ func auditChain(t *testing.T, r *rig) {
 	for i := range 20 {
 		together.Go(func() {
 			id := fmt.Sprint("tool_", i)
-			if _, err := r.s.PutTool(r.ctx, agent.Tool{Role: id}, 0, &agent.AuditEntry{ID: id, Actor: "bob"}); err != nil {
+			var made, refused store.Receipt
+			if _, err := r.s.PutTool(store.WithReceipt(r.ctx, &made), agent.Tool{Role: id}, 0, &agent.AuditEntry{ID: id, Actor: "bob"}); err != nil {
 				t.Error(err)
 			}
-			if _, err := r.s.PutTool(r.ctx, agent.Tool{Role: id}, 0, &agent.AuditEntry{ID: "refused"}); err == nil {
+			if _, err := r.s.PutTool(store.WithReceipt(r.ctx, &refused), agent.Tool{Role: id}, 0, &agent.AuditEntry{ID: "refused"}); err == nil {
 				t.Error("a tool was made twice")
+			}
+			if made.AuditID() != id || refused.AuditID() != "" {
+				t.Errorf("the receipts say %q and %q, want %q and nothing", made.AuditID(), refused.AuditID(), id)
 			}
 		})
 	}
@@ -82,7 +86,12 @@ func auditChain(t *testing.T, r *rig) {
 		}
 	})
 	r.everyWay(func() { r.auditPages() })
-	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "later"}))
+	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "later", Undoes: "tool_1"}))
+	undos, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 5, Undos: true})
+	r.ok(err)
+	if len(undos) != 1 || undos[0].ID != "later" {
+		t.Errorf("got the undos %v, want the entry later", undos)
+	}
 	if v := Chained(t, agent.DefaultNamespace, r.s); v.Head.Seq != head.Seq+1 {
 		t.Errorf("got the head %v after one more entry behind %v", v.Head, head)
 	}
