@@ -7,8 +7,12 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
+
+// headerAuditID has the id of the audit entry that the request left.
+const headerAuditID = "Recurgent-Audit-Id"
 
 // headerAuditHead has the head of the trail's chain where a reply has no other place for it.
 const headerAuditHead = "Recurgent-Audit-Head"
@@ -35,10 +39,31 @@ func (s *server) getAudit(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	l := page(entries, limit, func(e agent.AuditEntry) string { return store.AuditCursor(&e) }).goesOn(wanted.Scan.Next)
+	views, err := w.run.AuditViews(r.Context(), l.Data)
+	if err != nil {
+		return err
+	}
 	return s.send(w, http.StatusOK, struct {
-		list[agent.AuditEntry]
+		list[operator.AuditView]
 		Head chain.Head `json:"head"`
-	}{page(entries, limit, func(e agent.AuditEntry) string { return store.AuditCursor(&e) }).goesOn(wanted.Scan.Next), head})
+	}{list[operator.AuditView]{views, l.NextCursor}, head})
+}
+
+// getAuditEntry shows one entry of the trail.
+func (s *server) getAuditEntry(w *reply, r *http.Request) error {
+	id, ok := idParam(r, "id")
+	if err := readQuery(r).err(); err != nil {
+		return err
+	}
+	if !ok {
+		return missing(store.ErrNotFound, "audit entry of that id")
+	}
+	v, err := w.run.AuditEntry(r.Context(), id)
+	if err != nil {
+		return missing(err, "audit entry of that id")
+	}
+	return s.send(w, http.StatusOK, v)
 }
 
 // exportAudit writes entries one a line, newest first, as the trail's file has them. It reads page by page. A client sees that it was cut short by

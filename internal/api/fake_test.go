@@ -234,7 +234,7 @@ func (f *fake) Inbox(ctx context.Context, q operator.InboxQuery) ([]operator.Wai
 		e.Wrong = append(e.Wrong, agent.Verdict{CallID: knownCall, SessionID: knownSession, Verdict: agent.VerdictWrong, State: agent.ExampleActive, At: at, Args: []json.RawMessage{}, Kwargs: json.RawMessage("{}")})
 	}
 	return []operator.Waiting{{ID: "wait_1", Kind: overview.Correction, Role: "calculator", Method: "add", Since: agent.FormatTime(at), Summary: "x", Evidence: e,
-		Operations: []operator.InboxOperation{{Name: "again", Method: "POST", Path: "/v1/tools/calculator/methods/add/regenerate", Body: json.RawMessage("{}"), Scope: "operate"}}}}, "", f.note("Inbox")
+		Operations: []operator.InboxOperation{{Name: "again", Method: "POST", Path: "/v1/tools/calculator/methods/add/regenerate", Body: json.RawMessage("{}"), Scopes: []string{"operate"}, Scope: "operate"}}}}, "", f.note("Inbox")
 }
 
 func (f *fake) SimulatePolicy(_ context.Context, q operator.SimulationQuery) (operator.Simulation, error) {
@@ -300,6 +300,21 @@ func (f *fake) Audit(_ context.Context, q store.AuditQuery) ([]agent.AuditEntry,
 		return nil, f.note("Audit")
 	}
 	return []agent.AuditEntry{{ID: "audit_1", Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put", Target: "calculator"}}, f.note("Audit")
+}
+
+func (f *fake) AuditViews(_ context.Context, entries []agent.AuditEntry) (views []operator.AuditView, err error) {
+	for _, e := range entries {
+		views = append(views, operator.AuditView{AuditEntry: e, UndoneBy: "audit_2"})
+	}
+	return views, nil
+}
+
+func (f *fake) AuditEntry(_ context.Context, id string) (operator.AuditView, error) {
+	return operator.AuditView{AuditEntry: agent.AuditEntry{ID: id, Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put", Target: "calculator"}, UndoRefused: "the policy was changed again since"}, f.known("AuditEntry", id, "audit_1")
+}
+
+func (f *fake) InboxCounts(_ context.Context, emit func(progress.Event) error) error {
+	return emit(progress.Event{Type: operator.InboxWaiting, Data: json.RawMessage(`{"waiting":3}`)})
 }
 
 func (f *fake) Undo(_ context.Context, q operator.UndoRequest) (agent.AuditEntry, error) {
@@ -509,11 +524,11 @@ func (g *rig) ask(method, path, body string, header ...string) answer {
 
 func (f *fake) Judge(_ context.Context, id string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error) {
 	f.judgement = j
-	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: j.Verdict, Expected: j.Expected, Correction: agent.Correction{State: agent.CorrectionNone}}, nil, f.known("Judge", id, knownCall)
+	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: j.Verdict, State: "active", Expected: j.Expected, Correction: agent.Correction{State: agent.CorrectionNone}}, nil, f.known("Judge", id, knownCall)
 }
 
 func (f *fake) Verdict(_ context.Context, id string) (operator.JudgedCall, error) {
-	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: agent.VerdictRight, Correction: agent.Correction{State: agent.CorrectionNone}}, f.known("Verdict", id, knownCall)
+	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: agent.VerdictRight, State: "active", Correction: agent.Correction{State: agent.CorrectionNone}}, f.known("Verdict", id, knownCall)
 }
 
 func (f *fake) DropVerdict(_ context.Context, id, _ string, _ bool) error {

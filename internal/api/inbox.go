@@ -27,6 +27,18 @@ func (s *server) listInbox(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, list[operator.Waiting]{Data: waiting}.goesOn(next))
 }
 
+// inboxEvents streams how much waits, at once and whenever that changes.
+func (s *server) inboxEvents(w *reply, r *http.Request) error {
+	if err := readQuery(r).err(); err != nil {
+		return err
+	}
+	out := newStream(w)
+	if err := out.ping(); err != nil || r.Method == http.MethodHead {
+		return nil //nolint:nilerr // the client is gone, or wants no events
+	}
+	return follow(r.Context(), out, w.run.InboxCounts)
+}
+
 // simulatePolicy says what a change of the policy would do. It changes nothing.
 func (s *server) simulatePolicy(w *reply, r *http.Request) error {
 	q := operator.SimulationQuery{Calls: defaultSimulated}

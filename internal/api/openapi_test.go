@@ -58,6 +58,21 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
+// The document has the header with the id of the audit entry where an operation leaves one, and nowhere else.
+func TestAuditIdsAreDescribed(t *testing.T) {
+	t.Parallel()
+	rows := newTable(t).rows
+	for _, item := range loadDocument(t).Paths.Map() {
+		for _, op := range item.Operations() {
+			for code, r := range op.Responses.Map() {
+				if described := r.Value.Headers[headerAuditID] != nil; described != (rows[op.OperationID].leaves && code[0] == '2') {
+					t.Errorf("%s %s: that the header %s is described is %v", op.OperationID, code, headerAuditID, described)
+				}
+			}
+		}
+	}
+}
+
 func TestOperationsAreDescribedInFull(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
@@ -92,7 +107,7 @@ func TestSchemasAndStructsAgree(t *testing.T) {
 	for name, v := range map[string]any{
 		"Session": agent.Session{}, "Tool": operator.KnownTool{}, "LogEntry": agent.LogEntry{}, "Policy": agent.Policy{}, "HistoryRecord": agent.Record{},
 		"OutcomeSummary": agent.OutcomeSummary{}, "CallReply": runtime.Reply{}, "Program": runtime.Program{}, "Selection": agent.Selection{}, "Usage": agent.Usage{},
-		"Rejection": agent.Rejection{}, "AttemptFailure": agent.AttemptFailure{}, "AuditEntry": agent.AuditEntry{}, "Artifact": artifactView{}, "Generation": generationView{}, "Scorecard": agent.Scorecard{},
+		"Rejection": agent.Rejection{}, "AttemptFailure": agent.AttemptFailure{}, "AuditEntry": operator.AuditView{}, "Artifact": artifactView{}, "Generation": generationView{}, "Scorecard": agent.Scorecard{},
 		"ArtifactSummary": artifactSummary{}, "Contract": agent.Contract{}, "Version": operator.VersionInfo{}, "Introspection": runtime.Introspection{},
 		"PruneReport": operator.PruneReport{}, "Problem": Problem{}, "FieldError": FieldError{}, "Accepted": accepted{},
 		"Why": why.Explanation{}, "WhySelection": why.Selection{},

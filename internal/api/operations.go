@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -22,6 +23,7 @@ type operation struct {
 	id              string // operationId in api/openapi.yaml
 	needs           access.Scope
 	method, pattern string
+	leaves          bool // an audit entry, whose id its reply has
 }
 
 // A table takes the operations. Each names the scope that it needs: one without does not compile, and one with none is an error.
@@ -37,7 +39,7 @@ func (t *table) add(id string, needs access.Scope, route string, h handler, trai
 	if _, twice := t.rows[id]; twice || id == "" || needs == 0 {
 		t.err = fmt.Errorf("api: the operation %q of %s has no scope, or is there twice", id, route)
 	}
-	o := operation{id, needs, method, pattern}
+	o := operation{id, needs, method, pattern, slices.Contains(traits, audited)}
 	t.rows[id] = o
 	t.router.Method(method, pattern, t.s.route(o, h, traits...))
 }
@@ -46,7 +48,7 @@ func (t *table) add(id string, needs access.Scope, route string, h handler, trai
 func (s *server) routes() *table {
 	t := &table{s: s, router: chi.NewRouter(), rows: map[string]operation{}}
 	t.router.Use(middleware.GetHead) // net/http leaves the body out
-	unmatched := operation{"", anyone, "other", "unmatched"}
+	unmatched := operation{needs: anyone, method: "other", pattern: "unmatched"}
 	t.router.NotFound(s.route(unmatched, s.noRoute))
 	t.router.MethodNotAllowed(s.route(unmatched, s.noMethod))
 	add := t.add
@@ -54,9 +56,9 @@ func (s *server) routes() *table {
 	add("createSession", access.Call, "POST /v1/sessions", s.createSession, jsonBody)
 	add("listSessions", access.Read, "GET /v1/sessions", s.listSessions)
 	add("getSession", access.Read, "GET /v1/sessions/{id}", s.getSession)
-	add("deleteSession", access.Call, "DELETE /v1/sessions/{id}", s.deleteSession)
+	add("deleteSession", access.Call, "DELETE /v1/sessions/{id}", s.deleteSession, audited)
 	add("getContext", access.Read, "GET /v1/sessions/{id}/context", s.getContext)
-	add("patchContext", access.Call, "PATCH /v1/sessions/{id}/context", s.patchContext, patchBody)
+	add("patchContext", access.Call, "PATCH /v1/sessions/{id}/context", s.patchContext, patchBody, audited)
 	add("createCall", access.Call, "POST /v1/sessions/{id}/calls", s.postCall, jsonBody, calling)
 	add("getHistory", access.Read, "GET /v1/sessions/{id}/history", s.getHistory)
 	add("getMethod", access.Read, "GET /v1/sessions/{id}/methods/{method}", s.getResponds)
@@ -68,55 +70,57 @@ func (s *server) routes() *table {
 	add("explainCall", access.Read, "GET /v1/calls/{call_id}/why", s.explainCall)
 	add("getCallEvents", access.Read, "GET /v1/calls/{call_id}/events", s.callEvents, streaming)
 	add("getEvents", access.Read, "GET /v1/events", s.events, streaming)
-	add("cancelCall", access.Call, "POST /v1/calls/{call_id}/cancel", s.cancelCall, optionalBody)
+	add("cancelCall", access.Call, "POST /v1/calls/{call_id}/cancel", s.cancelCall, optionalBody, audited)
 	add("replayCall", access.Call, "POST /v1/calls/{call_id}/replay", s.replayCall, optionalBody, calling)
 
 	add("listTools", access.Read, "GET /v1/tools", s.listTools)
 	add("getTool", access.Read, "GET /v1/tools/{role}", s.getTool)
-	add("putTool", access.Operate, "PUT /v1/tools/{role}", s.putTool, jsonBody)
-	add("deleteTool", access.Operate, "DELETE /v1/tools/{role}", s.deleteTool)
+	add("putTool", access.Operate, "PUT /v1/tools/{role}", s.putTool, jsonBody, audited)
+	add("deleteTool", access.Operate, "DELETE /v1/tools/{role}", s.deleteTool, audited)
 	add("listArtifacts", access.Read, "GET /v1/tools/{role}/methods", s.listArtifacts)
 	add("getArtifact", access.Read, "GET /v1/tools/{role}/methods/{method}", s.getArtifact)
-	add("putProgram", access.Operate, "PUT /v1/tools/{role}/methods/{method}", s.putProgram, jsonBody)
-	add("deleteArtifact", access.Operate, "DELETE /v1/tools/{role}/methods/{method}", s.deleteArtifact)
+	add("putProgram", access.Operate, "PUT /v1/tools/{role}/methods/{method}", s.putProgram, jsonBody, audited)
+	add("deleteArtifact", access.Operate, "DELETE /v1/tools/{role}/methods/{method}", s.deleteArtifact, audited)
 	add("listGenerations", access.Read, "GET /v1/tools/{role}/methods/{method}/generations", s.listGenerations)
 	add("listFixtures", access.Operate, "GET /v1/tools/{role}/methods/{method}/fixtures", s.listFixtures)
 	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin", "approve"} {
-		add(action+"Artifact", access.Operate, "POST /v1/tools/{role}/methods/{method}/"+action, s.operate(action), optionalBody)
+		add(action+"Artifact", access.Operate, "POST /v1/tools/{role}/methods/{method}/"+action, s.operate(action), optionalBody, audited)
 	}
 
-	add("judgeCall", access.Call, "POST /v1/calls/{call_id}/verdict", s.postVerdict, jsonBody)
+	add("judgeCall", access.Call, "POST /v1/calls/{call_id}/verdict", s.postVerdict, jsonBody, audited)
 	add("getVerdict", access.Read, "GET /v1/calls/{call_id}/verdict", s.getVerdict)
-	add("dropVerdict", access.Call, "DELETE /v1/calls/{call_id}/verdict", s.deleteVerdict)
+	add("dropVerdict", access.Call, "DELETE /v1/calls/{call_id}/verdict", s.deleteVerdict, audited)
 	add("listExamples", access.Read, "GET /v1/tools/{role}/methods/{method}/examples", s.getExamples)
-	add("putExamples", access.Operate, "PUT /v1/tools/{role}/methods/{method}/examples", s.putExamples, jsonBody)
+	add("putExamples", access.Operate, "PUT /v1/tools/{role}/methods/{method}/examples", s.putExamples, jsonBody, audited)
 	add("runExamples", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/run", s.runExamples, optionalBody, calling)
-	add("acceptExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/accept", s.decideExample(true), optionalBody)
-	add("rejectExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/reject", s.decideExample(false), optionalBody)
+	add("acceptExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/accept", s.decideExample(true), optionalBody, audited)
+	add("rejectExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/reject", s.decideExample(false), optionalBody, audited)
 	add("tryProgram", access.Operate, "POST /v1/tools/{role}/methods/{method}/try", s.try, jsonBody, calling)
 	add("getEffects", access.Read, "GET /v1/tools/{role}/methods/{method}/effects", s.getEffects)
-	add("putEffects", access.Operate, "PUT /v1/tools/{role}/methods/{method}/effects", s.putEffects, jsonBody)
+	add("putEffects", access.Operate, "PUT /v1/tools/{role}/methods/{method}/effects", s.putEffects, jsonBody, audited)
 
 	add("listInbox", access.Read, "GET /v1/inbox", s.listInbox)
+	add("getInboxEvents", access.Operate, "GET /v1/inbox/events", s.inboxEvents, streaming)
 	add("simulatePolicy", access.Read, "POST /v1/policy/simulate", s.simulatePolicy, jsonBody)
 
 	add("listStale", access.Read, "GET /v1/maintenance/stale", s.getStale)
-	add("prune", access.Operate, "POST /v1/maintenance/prune", s.prune, jsonBody)
-	add("restore", access.Operate, "POST /v1/maintenance/restore", s.restore, jsonBody)
+	add("prune", access.Operate, "POST /v1/maintenance/prune", s.prune, jsonBody, audited)
+	add("restore", access.Operate, "POST /v1/maintenance/restore", s.restore, jsonBody, audited)
 	add("listAudit", access.Operate, "GET /v1/maintenance/audit", s.getAudit)
-	add("undo", access.Operate, "POST /v1/maintenance/audit/{id}/undo", s.undo, optionalBody)
-	add("exportStore", access.Admin, "GET /v1/maintenance/export", s.export, streaming)
+	add("getAuditEntry", access.Operate, "GET /v1/maintenance/audit/{id}", s.getAuditEntry)
+	add("undo", access.Operate, "POST /v1/maintenance/audit/{id}/undo", s.undo, optionalBody, audited)
+	add("exportStore", access.Admin, "GET /v1/maintenance/export", s.export, streaming, audited)
 	add("getPolicy", access.Read, "GET /v1/policy", s.getPolicy)
-	add("patchPolicy", access.Operate, "PATCH /v1/policy", s.patchPolicy, patchBody)
+	add("patchPolicy", access.Operate, "PATCH /v1/policy", s.patchPolicy, patchBody, audited)
 
 	add("listConnections", access.Admin, "GET /v1/connections", s.listConnections)
 	add("getConnection", access.Admin, "GET /v1/connections/{name}", s.getConnection)
-	add("putConnection", access.Admin, "PUT /v1/connections/{name}", s.putConnection, jsonBody)
-	add("deleteConnection", access.Admin, "DELETE /v1/connections/{name}", s.deleteConnection)
+	add("putConnection", access.Admin, "PUT /v1/connections/{name}", s.putConnection, jsonBody, audited)
+	add("deleteConnection", access.Admin, "DELETE /v1/connections/{name}", s.deleteConnection, audited)
 
 	add("listRecommendations", access.Read, "GET /v1/recommendations", s.listRecommendations)
-	add("applyRecommendation", access.Operate, "POST /v1/recommendations/{id}/apply", s.decide(Runtime.ApplyRecommendation), optionalBody)
-	add("dismissRecommendation", access.Operate, "POST /v1/recommendations/{id}/dismiss", s.decide(Runtime.DismissRecommendation), optionalBody)
+	add("applyRecommendation", access.Operate, "POST /v1/recommendations/{id}/apply", s.decide(Runtime.ApplyRecommendation), optionalBody, audited)
+	add("dismissRecommendation", access.Operate, "POST /v1/recommendations/{id}/dismiss", s.decide(Runtime.DismissRecommendation), optionalBody, audited)
 	add("getPatterns", access.Read, "GET /v1/patterns/{role}", s.getPatterns)
 	add("getHistoryUsage", access.Read, "GET /v1/reports/history-usage", s.getHistoryUsage)
 	add("getUsage", access.Read, "GET /v1/usage", s.getUsage)
@@ -125,20 +129,20 @@ func (s *server) routes() *table {
 	add("predict", access.Call, "POST /v1/predict", s.predict, jsonBody, calling)
 	add("listSignatures", access.Read, "GET /v1/signatures", s.listSignatures)
 	add("getSignature", access.Read, "GET /v1/signatures/{name}", s.getSignature)
-	add("putSignature", access.Operate, "PUT /v1/signatures/{name}", s.putSignature, jsonBody)
-	add("deleteSignature", access.Operate, "DELETE /v1/signatures/{name}", s.deleteSignature)
+	add("putSignature", access.Operate, "PUT /v1/signatures/{name}", s.putSignature, jsonBody, audited)
+	add("deleteSignature", access.Operate, "DELETE /v1/signatures/{name}", s.deleteSignature, audited)
 	add("predictNamed", access.Call, "POST /v1/signatures/{name}/predict", s.predict, jsonBody, calling)
 
 	add("uploadFile", access.Call, "POST /v1/files", s.postFile, streaming)
 	add("listFiles", access.Read, "GET /v1/files", s.listFiles)
 	add("getFile", access.Read, "GET /v1/files/{id}", s.getFile)
-	add("deleteFile", access.Call, "DELETE /v1/files/{id}", s.deleteFile)
+	add("deleteFile", access.Call, "DELETE /v1/files/{id}", s.deleteFile, audited)
 	add("getFileContent", access.Read, "GET /v1/files/{id}/content", s.getFileContent, streaming)
 
 	add("listNamespaces", access.Admin, "GET /v1/namespaces", s.listNamespaces)
 	add("getNamespace", access.Admin, "GET /v1/namespaces/{name}", s.getNamespace)
-	add("putNamespace", access.Admin, "PUT /v1/namespaces/{name}", s.putNamespace)
-	add("deleteNamespace", access.Admin, "DELETE /v1/namespaces/{name}", s.deleteNamespace)
+	add("putNamespace", access.Admin, "PUT /v1/namespaces/{name}", s.putNamespace, audited)
+	add("deleteNamespace", access.Admin, "DELETE /v1/namespaces/{name}", s.deleteNamespace, audited)
 
 	add("getMe", anyToken, "GET /v1/me", s.getMe)
 	add("listReplicas", access.Operate, "GET /v1/replicas", s.listReplicas)

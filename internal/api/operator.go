@@ -163,7 +163,10 @@ func (s *server) readObject(w *reply, r *http.Request) (json.RawMessage, error) 
 	return data, nil
 }
 
-func (s *server) getVersion(w *reply, _ *http.Request) error {
+func (s *server) getVersion(w *reply, r *http.Request) error {
+	if sent, err := s.ofReplica(w, r); sent || err != nil {
+		return err
+	}
 	return s.sendNow(w, http.StatusOK, w.run.Version())
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Bounds of replies.
@@ -33,6 +34,7 @@ type reply struct {
 	id        [1]string        // requestID, as a header's values
 	length    [1]string        // of the body, as a header's values
 	body      []byte           // of the request, as it came; kept where it may have to be forwarded
+	left      *store.Receipt   // of the audit entry; nil where the operation leaves none
 }
 
 // act has the request act for that principal.
@@ -58,6 +60,11 @@ func (w *reply) fileOwner() string {
 func (w *reply) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
+	}
+	if w.left != nil {
+		if id := w.left.AuditID(); id != "" {
+			w.Header().Set(headerAuditID, id)
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

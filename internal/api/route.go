@@ -16,6 +16,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cluster"
+	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -32,6 +33,7 @@ const (
 	optionalBody              // may have a body of application/json
 	streaming                 // answers with server-sent events: it lasts as long as its client listens
 	calling                   // has programs run, or a model asked, for its client: it counts among the calls at once of its principal
+	audited                   // may leave an audit entry: its reply has the entry's id
 )
 
 // statusClientGone is what metrics and the log call a request whose client hung up; nobody receives it.
@@ -45,7 +47,7 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 	streams := lasts && o.method == http.MethodGet
 	for _, t := range traits {
 		switch t {
-		case streaming:
+		case streaming, audited:
 		case calling:
 			calls = true
 		default:
@@ -84,6 +86,10 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 			var done func()
 			r, done = s.whileTokenLasts(w, r)
 			defer done()
+		}
+		if o.leaves {
+			w.left = &store.Receipt{}
+			r = r.WithContext(store.WithReceipt(r.Context(), w.left))
 		}
 		if err := s.serve(h, w, r, streams); err != nil {
 			s.fail(w, r, err)

@@ -84,10 +84,13 @@ type Shared interface {
 	Prune(ctx context.Context, q operator.PruneRequest) (operator.PruneReport, error)
 	Restore(ctx context.Context, t store.Target, actor, reason string) error
 	Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error)
+	AuditViews(ctx context.Context, entries []agent.AuditEntry) ([]operator.AuditView, error)
+	AuditEntry(ctx context.Context, id string) (operator.AuditView, error)
 	AuditHead(ctx context.Context) (chain.Head, error)
 	Undo(ctx context.Context, q operator.UndoRequest) (agent.AuditEntry, error)
 	Export(ctx context.Context, w io.Writer, actor string) error
 
+	InboxCounts(ctx context.Context, emit func(progress.Event) error) error
 	ApplyRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
 	DismissRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
 	HistoryUsage(ctx context.Context, since, until time.Time) (operator.HistoryUsage, error)

@@ -2,11 +2,15 @@ package api
 
 import (
 	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/cluster"
 )
 
 // systemView is what the daemon does now, all namespaces together. Counts are since its start.
 type systemView struct {
+	Replica   string           `json:"replica,omitempty"` // whose figures they are, where several share the store
 	StartedAt time.Time        `json:"started_at"`
 	Ready     bool             `json:"ready"` // it takes calls
 	Calls     systemCalls      `json:"calls"`
@@ -44,12 +48,15 @@ type systemStore struct {
 
 // getSystem shows what /metrics counts, as it is now.
 func (s *server) getSystem(w *reply, r *http.Request) error {
-	if err := readQuery(r).err(); err != nil {
+	if sent, err := s.ofReplica(w, r); sent || err != nil {
 		return err
 	}
 	from := s.o.Metrics.Sources()
 	v := systemView{StartedAt: s.started.UTC(), Ready: s.o.Namespaces.Ready() == nil, Native: map[string]int{}, Provider: s.o.Metrics.ProviderRequests(),
 		Runners: systemRunners{Ended: map[string]int64{}}, Store: systemStore{Programs: map[string]int{}}}
+	if s.o.Cluster != nil {
+		v.Replica = s.o.Cluster.ID()
+	}
 	if from.Calls != nil {
 		v.Calls.Running, v.Calls.Waiting = from.Calls()
 	}
@@ -68,6 +75,30 @@ func (s *server) getSystem(w *reply, r *http.Request) error {
 		v.Store.Programs = notNil(from.Artifacts())
 	}
 	return s.sendNow(w, http.StatusOK, v)
+}
+
+// ofReplica sends the request on where it asks for another replica's answer by the parameter replica. It reads the query, which has no other.
+func (s *server) ofReplica(w *reply, r *http.Request) (sent bool, err error) {
+	q := readQuery(r)
+	id := q.text("replica")
+	if err := q.err(); err != nil || id == "" {
+		return false, err
+	}
+	if s.o.Cluster != nil && id == s.o.Cluster.ID() {
+		return false, nil
+	}
+	if s.o.Cluster != nil && !cluster.Forwarded(r.Context()) {
+		all, err := s.o.Cluster.Replicas(r.Context())
+		if err != nil {
+			return false, err
+		}
+		for _, x := range all {
+			if x.ID == id {
+				return true, s.forward(w, r, x.Address, false)
+			}
+		}
+	}
+	return false, fault(codeNotFound, "there is no replica "+strconv.Quote(id), "GET /v1/replicas lists them")
 }
 
 func notNil[V any](m map[string]V) map[string]V {

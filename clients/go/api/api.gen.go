@@ -532,13 +532,34 @@ func (e InboxOperationMethod) Valid() bool {
 
 // Defines values for InboxOperationScope.
 const (
+	InboxOperationScopeCall    InboxOperationScope = "call"
 	InboxOperationScopeOperate InboxOperationScope = "operate"
 )
 
 // Valid indicates whether the value is a known member of the InboxOperationScope enum.
 func (e InboxOperationScope) Valid() bool {
 	switch e {
+	case InboxOperationScopeCall:
+		return true
 	case InboxOperationScopeOperate:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for InboxOperationScopes.
+const (
+	InboxOperationScopesCall    InboxOperationScopes = "call"
+	InboxOperationScopesOperate InboxOperationScopes = "operate"
+)
+
+// Valid indicates whether the value is a known member of the InboxOperationScopes enum.
+func (e InboxOperationScopes) Valid() bool {
+	switch e {
+	case InboxOperationScopesCall:
+		return true
+	case InboxOperationScopesOperate:
 		return true
 	default:
 		return false
@@ -1661,6 +1682,45 @@ func (e TryRequestFetch) Valid() bool {
 	}
 }
 
+// Defines values for UndoOfferMethod.
+const (
+	UndoOfferMethodDELETE UndoOfferMethod = "DELETE"
+	UndoOfferMethodPOST   UndoOfferMethod = "POST"
+)
+
+// Valid indicates whether the value is a known member of the UndoOfferMethod enum.
+func (e UndoOfferMethod) Valid() bool {
+	switch e {
+	case UndoOfferMethodDELETE:
+		return true
+	case UndoOfferMethodPOST:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for UndoOfferScopes.
+const (
+	UndoOfferScopesAdmin   UndoOfferScopes = "admin"
+	UndoOfferScopesCall    UndoOfferScopes = "call"
+	UndoOfferScopesOperate UndoOfferScopes = "operate"
+)
+
+// Valid indicates whether the value is a known member of the UndoOfferScopes enum.
+func (e UndoOfferScopes) Valid() bool {
+	switch e {
+	case UndoOfferScopesAdmin:
+		return true
+	case UndoOfferScopesCall:
+		return true
+	case UndoOfferScopesOperate:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for VerdictExampleState.
 const (
 	VerdictExampleStateActive      VerdictExampleState = "active"
@@ -1676,6 +1736,24 @@ func (e VerdictExampleState) Valid() bool {
 	case VerdictExampleStateLessThanNil:
 		return true
 	case VerdictExampleStateProposed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for VerdictState.
+const (
+	VerdictStateActive   VerdictState = "active"
+	VerdictStateProposed VerdictState = "proposed"
+)
+
+// Valid indicates whether the value is a known member of the VerdictState enum.
+func (e VerdictState) Valid() bool {
+	switch e {
+	case VerdictStateActive:
+		return true
+	case VerdictStateProposed:
 		return true
 	default:
 		return false
@@ -2392,8 +2470,17 @@ type AuditEntry struct {
 	// Undo The request that takes it back.
 	Undo *string `json:"undo,omitempty"`
 
+	// UndoRefused In pages and of a single entry: why undoing it would be refused as things stand.
+	UndoRefused *string `json:"undo_refused,omitempty"`
+
+	// UndoRequest In pages of the audit trail and of a single entry: the request that undoes the operation, ready to be sent. null where there is none, or where it would be refused as things stand.
+	UndoRequest *UndoOffer `json:"undo_request,omitempty"`
+
 	// Undoes The id of the entry that this operation undid.
 	Undoes *string `json:"undoes,omitempty"`
+
+	// UndoneBy In pages and of a single entry: the id of the entry that undid it; absent while it is in force.
+	UndoneBy *string `json:"undone_by,omitempty"`
 }
 
 // AuditHead The end of an audit chain: the number and the hash of its last entry; 0 and the empty text while there is none.
@@ -3330,15 +3417,21 @@ type InboxOperation struct {
 	Name string `json:"name"`
 	Path string `json:"path"`
 
-	// Scope That it needs.
+	// Scope The last of them.
 	Scope InboxOperationScope `json:"scope"`
+
+	// Scopes All of which it needs.
+	Scopes []InboxOperationScopes `json:"scopes"`
 }
 
 // InboxOperationMethod defines model for InboxOperation.Method.
 type InboxOperationMethod string
 
-// InboxOperationScope That it needs.
+// InboxOperationScope The last of them.
 type InboxOperationScope string
+
+// InboxOperationScopes defines model for InboxOperation.Scopes.
+type InboxOperationScopes string
 
 // Interface What a method takes and returns: of the current generation where it stands beside an artifact. Absent until it is known; a program of an earlier version gets one when it next runs.
 type Interface struct {
@@ -4756,7 +4849,10 @@ type System struct {
 	Provider map[string]int `json:"provider"`
 
 	// Ready It takes calls.
-	Ready   bool `json:"ready"`
+	Ready bool `json:"ready"`
+
+	// Replica The id of the daemon whose figures these are; absent where no other shares its store.
+	Replica *string `json:"replica,omitempty"`
 	Runners struct {
 		Busy int `json:"busy"`
 
@@ -4972,6 +5068,23 @@ type TryRequest struct {
 // TryRequestFetch live without it.
 type TryRequestFetch string
 
+// UndoOffer In pages of the audit trail and of a single entry: the request that undoes the operation, ready to be sent. null where there is none, or where it would be refused as things stand.
+type UndoOffer struct {
+	// Body null: none.
+	Body   *map[string]interface{} `json:"body"`
+	Method UndoOfferMethod         `json:"method"`
+	Path   string                  `json:"path"`
+
+	// Scopes All of which it needs.
+	Scopes []UndoOfferScopes `json:"scopes"`
+}
+
+// UndoOfferMethod defines model for UndoOffer.Method.
+type UndoOfferMethod string
+
+// UndoOfferScopes defines model for UndoOffer.Scopes.
+type UndoOfferScopes string
+
 // UndoRequest Why the operation is undone.
 type UndoRequest struct {
 	// Reason Kept in the audit trail.
@@ -5067,15 +5180,21 @@ type Verdict struct {
 	ExpectedErrorType *string   `json:"expected_error_type,omitempty"`
 
 	// Generation That answered.
-	Generation *string        `json:"generation"`
-	Method     string         `json:"method"`
-	Note       string         `json:"note"`
-	Role       string         `json:"role"`
-	Verdict    VerdictVerdict `json:"verdict"`
+	Generation *string `json:"generation"`
+	Method     string  `json:"method"`
+	Note       string  `json:"note"`
+	Role       string  `json:"role"`
+
+	// State proposed: by somebody who may not operate, who may withdraw it. One in force is withdrawn with the scope operate.
+	State   VerdictState   `json:"state"`
+	Verdict VerdictVerdict `json:"verdict"`
 }
 
 // VerdictExampleState defines model for Verdict.ExampleState.
 type VerdictExampleState string
+
+// VerdictState proposed: by somebody who may not operate, who may withdraw it. One in force is withdrawn with the scope operate.
+type VerdictState string
 
 // VerdictVerdict defines model for Verdict.Verdict.
 type VerdictVerdict string
@@ -5358,6 +5477,9 @@ type Reason = string
 
 // RecommendationID defines model for RecommendationId.
 type RecommendationID = string
+
+// ReplicaQuery defines model for ReplicaQuery.
+type ReplicaQuery = string
 
 // Role A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
 type Role = Name
@@ -5704,6 +5826,12 @@ type PredictNamedParams struct {
 	Traceparent *Traceparent `json:"traceparent,omitempty"`
 }
 
+// GetSystemParams defines parameters for GetSystem.
+type GetSystemParams struct {
+	// Replica The id of the replica that shall answer; without it the one that was asked does.
+	Replica *ReplicaQuery `form:"replica,omitempty" json:"replica,omitempty"`
+}
+
 // ListToolsParams defines parameters for ListTools.
 type ListToolsParams struct {
 	// Limit How many entries a page has at most.
@@ -5798,6 +5926,12 @@ type GetUsageParams struct {
 
 // GetUsageParamsBy defines parameters for GetUsage.
 type GetUsageParamsBy string
+
+// GetVersionParams defines parameters for GetVersion.
+type GetVersionParams struct {
+	// Replica The id of the replica that shall answer; without it the one that was asked does.
+	Replica *ReplicaQuery `form:"replica,omitempty" json:"replica,omitempty"`
+}
 
 // CancelCallJSONRequestBody defines body for CancelCall for application/json ContentType.
 type CancelCallJSONRequestBody = Nothing
@@ -6544,17 +6678,31 @@ type ClientInterface interface {
 
 	// ListInbox List what waits for a person's decision
 	//
-	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was called wrong while no program that answers better was found, or none is looked for; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program that reaches, or names, what nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 	//
 	// Corresponds with GET /v1/inbox (the `ListInbox` operationId).
 	ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetInboxEvents Follow how much waits
+	//
+	// Server-sent events, inbox.waiting with the number of entries of the inbox: one at once, another one whenever it has changed, at most once a second. They have no ids: a client that was away connects again. Needs the scope `operate`.
+	//
+	// Corresponds with GET /v1/inbox/events (the `GetInboxEvents` operationId).
+	GetInboxEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListAudit Read the audit trail
 	//
-	// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
+	// Who did what, newest first, with how to undo it, whether it was undone, and whether undoing it would do as things stand (not in JSON lines). after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
 	//
 	// Corresponds with GET /v1/maintenance/audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetAuditEntry Read an entry of the audit trail
+	//
+	// Who did what, whether it was undone, and how it is undone. The newest entries are found at once, older ones take longer. Needs the scope `operate`.
+	//
+	// Corresponds with GET /v1/maintenance/audit/{id} (the `GetAuditEntry` operationId).
+	GetAuditEntry(ctx context.Context, id AuditID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// UndoWithBody Undo an operation
 	//
@@ -6964,10 +7112,10 @@ type ClientInterface interface {
 
 	// GetSystem See what the daemon does now
 	//
-	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Needs the scope `admin`.
+	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`.
 	//
 	// Corresponds with GET /v1/system (the `GetSystem` operationId).
-	GetSystem(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetSystem(ctx context.Context, params *GetSystemParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTools List the known tools
 	//
@@ -7339,7 +7487,7 @@ type ClientInterface interface {
 	// What this daemon is, and which confinement was observed at its start. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/version (the `GetVersion` operationId).
-	GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetVersion(ctx context.Context, params *GetVersionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // GetDocs Read this reference
@@ -7879,7 +8027,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, params *CallFunc
 
 // ListInbox List what waits for a person's decision
 //
-// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was called wrong while no program that answers better was found, or none is looked for; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program that reaches, or names, what nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 //
 // Corresponds with GET /v1/inbox (the `ListInbox` operationId).
 func (c *Client) ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7894,13 +8042,47 @@ func (c *Client) ListInbox(ctx context.Context, params *ListInboxParams, reqEdit
 	return c.Client.Do(req)
 }
 
+// GetInboxEvents Follow how much waits
+//
+// Server-sent events, inbox.waiting with the number of entries of the inbox: one at once, another one whenever it has changed, at most once a second. They have no ids: a client that was away connects again. Needs the scope `operate`.
+//
+// Corresponds with GET /v1/inbox/events (the `GetInboxEvents` operationId).
+func (c *Client) GetInboxEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetInboxEventsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListAudit Read the audit trail
 //
-// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
+// Who did what, newest first, with how to undo it, whether it was undone, and whether undoing it would do as things stand (not in JSON lines). after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
 //
 // Corresponds with GET /v1/maintenance/audit (the `ListAudit` operationId).
 func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListAuditRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetAuditEntry Read an entry of the audit trail
+//
+// Who did what, whether it was undone, and how it is undone. The newest entries are found at once, older ones take longer. Needs the scope `operate`.
+//
+// Corresponds with GET /v1/maintenance/audit/{id} (the `GetAuditEntry` operationId).
+func (c *Client) GetAuditEntry(ctx context.Context, id AuditID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetAuditEntryRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -8819,11 +9001,11 @@ func (c *Client) PredictNamed(ctx context.Context, name SignatureName, params *P
 
 // GetSystem See what the daemon does now
 //
-// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Needs the scope `admin`.
+// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`.
 //
 // Corresponds with GET /v1/system (the `GetSystem` operationId).
-func (c *Client) GetSystem(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetSystemRequest(c.Server)
+func (c *Client) GetSystem(ctx context.Context, params *GetSystemParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSystemRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9634,8 +9816,8 @@ func (c *Client) GetUsage(ctx context.Context, params *GetUsageParams, reqEditor
 // What this daemon is, and which confinement was observed at its start. Needs the scope `read`.
 //
 // Corresponds with GET /v1/version (the `GetVersion` operationId).
-func (c *Client) GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetVersionRequest(c.Server)
+func (c *Client) GetVersion(ctx context.Context, params *GetVersionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetVersionRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -11091,6 +11273,33 @@ func NewListInboxRequest(server string, params *ListInboxParams) (*http.Request,
 	return req, nil
 }
 
+// NewGetInboxEventsRequest constructs an http.Request for the GetInboxEvents method
+func NewGetInboxEventsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/inbox/events")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListAuditRequest constructs an http.Request for the ListAudit method
 func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request, error) {
 	var err error
@@ -11171,6 +11380,40 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetAuditEntryRequest constructs an http.Request for the GetAuditEntry method
+func NewGetAuditEntryRequest(server string, id AuditID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/maintenance/audit/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -12944,7 +13187,7 @@ func NewPredictNamedRequestWithBody(server string, name SignatureName, params *P
 }
 
 // NewGetSystemRequest constructs an http.Request for the GetSystem method
-func NewGetSystemRequest(server string) (*http.Request, error) {
+func NewGetSystemRequest(server string, params *GetSystemParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -12960,6 +13203,33 @@ func NewGetSystemRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Replica != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "replica", *params.Replica, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -14539,7 +14809,7 @@ func NewGetUsageRequest(server string, params *GetUsageParams) (*http.Request, e
 }
 
 // NewGetVersionRequest constructs an http.Request for the GetVersion method
-func NewGetVersionRequest(server string) (*http.Request, error) {
+func NewGetVersionRequest(server string, params *GetVersionParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -14555,6 +14825,33 @@ func NewGetVersionRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Replica != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "replica", *params.Replica, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -14884,21 +15181,39 @@ type ClientWithResponsesInterface interface {
 
 	// ListInboxWithResponse List what waits for a person's decision
 	//
-	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was called wrong while no program that answers better was found, or none is looked for; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program that reaches, or names, what nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/inbox (the `ListInbox` operationId).
 	ListInboxWithResponse(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*ListInboxResponse, error)
 
+	// GetInboxEventsWithResponse Follow how much waits
+	//
+	// Server-sent events, inbox.waiting with the number of entries of the inbox: one at once, another one whenever it has changed, at most once a second. They have no ids: a client that was away connects again. Needs the scope `operate`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/inbox/events (the `GetInboxEvents` operationId).
+	GetInboxEventsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetInboxEventsResponse, error)
+
 	// ListAuditWithResponse Read the audit trail
 	//
-	// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
+	// Who did what, newest first, with how to undo it, whether it was undone, and whether undoing it would do as things stand (not in JSON lines). after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/maintenance/audit (the `ListAudit` operationId).
 	ListAuditWithResponse(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*ListAuditResponse, error)
+
+	// GetAuditEntryWithResponse Read an entry of the audit trail
+	//
+	// Who did what, whether it was undone, and how it is undone. The newest entries are found at once, older ones take longer. Needs the scope `operate`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/maintenance/audit/{id} (the `GetAuditEntry` operationId).
+	GetAuditEntryWithResponse(ctx context.Context, id AuditID, reqEditors ...RequestEditorFn) (*GetAuditEntryResponse, error)
 
 	// UndoWithBodyWithResponse Undo an operation
 	//
@@ -15352,12 +15667,12 @@ type ClientWithResponsesInterface interface {
 
 	// GetSystemWithResponse See what the daemon does now
 	//
-	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Needs the scope `admin`.
+	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/system (the `GetSystem` operationId).
-	GetSystemWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSystemResponse, error)
+	GetSystemWithResponse(ctx context.Context, params *GetSystemParams, reqEditors ...RequestEditorFn) (*GetSystemResponse, error)
 
 	// ListToolsWithResponse List the known tools
 	//
@@ -15753,7 +16068,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/version (the `GetVersion` operationId).
-	GetVersionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetVersionResponse, error)
+	GetVersionWithResponse(ctx context.Context, params *GetVersionParams, reqEditors ...RequestEditorFn) (*GetVersionResponse, error)
 }
 
 // GetDocsResponse200Headers the declared response headers of an HTTP 200 response for GetDocs
@@ -16282,7 +16597,8 @@ func (r GetCallResponse) ContentType() string {
 
 // CancelCallResponse204Headers the declared response headers of an HTTP 204 response for CancelCall
 type CancelCallResponse204Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // CancelCallResponse401Headers the declared response headers of an HTTP 401 response for CancelCall
@@ -16553,7 +16869,8 @@ func (r ReplayCallResponse) ContentType() string {
 
 // DropVerdictResponse204Headers the declared response headers of an HTTP 204 response for DropVerdict
 type DropVerdictResponse204Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // DropVerdictResponse401Headers the declared response headers of an HTTP 401 response for DropVerdict
@@ -16736,7 +17053,8 @@ func (r GetVerdictResponse) ContentType() string {
 
 // JudgeCallResponse200Headers the declared response headers of an HTTP 200 response for JudgeCall
 type JudgeCallResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // JudgeCallResponse401Headers the declared response headers of an HTTP 401 response for JudgeCall
@@ -17021,7 +17339,8 @@ func (r ListConnectionsResponse) ContentType() string {
 
 // DeleteConnectionResponse204Headers the declared response headers of an HTTP 204 response for DeleteConnection
 type DeleteConnectionResponse204Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // DeleteConnectionResponse401Headers the declared response headers of an HTTP 401 response for DeleteConnection
@@ -17205,15 +17524,17 @@ func (r GetConnectionResponse) ContentType() string {
 
 // PutConnectionResponse200Headers the declared response headers of an HTTP 200 response for PutConnection
 type PutConnectionResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutConnectionResponse201Headers the declared response headers of an HTTP 201 response for PutConnection
 type PutConnectionResponse201Headers struct {
-	ETag       *string
-	Location   *string
-	XRequestID string
+	ETag             *string
+	Location         *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutConnectionResponse401Headers the declared response headers of an HTTP 401 response for PutConnection
@@ -17596,7 +17917,8 @@ func (r UploadFileResponse) ContentType() string {
 
 // DeleteFileResponse204Headers the declared response headers of an HTTP 204 response for DeleteFile
 type DeleteFileResponse204Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // DeleteFileResponse401Headers the declared response headers of an HTTP 401 response for DeleteFile
@@ -18089,6 +18411,94 @@ func (r ListInboxResponse) ContentType() string {
 	return ""
 }
 
+// GetInboxEventsResponse200Headers the declared response headers of an HTTP 200 response for GetInboxEvents
+type GetInboxEventsResponse200Headers struct {
+	XRequestID string
+}
+
+// GetInboxEventsResponse401Headers the declared response headers of an HTTP 401 response for GetInboxEvents
+type GetInboxEventsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetInboxEventsResponse403Headers the declared response headers of an HTTP 403 response for GetInboxEvents
+type GetInboxEventsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetInboxEventsResponseDefaultHeaders the declared response headers of an HTTP default response for GetInboxEvents
+type GetInboxEventsResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type GetInboxEventsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetInboxEventsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetInboxEventsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetInboxEventsResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetInboxEventsResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetInboxEventsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetInboxEventsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetInboxEventsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetInboxEventsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetInboxEventsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetInboxEventsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetInboxEventsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListAuditResponse200Headers the declared response headers of an HTTP 200 response for ListAudit
 type ListAuditResponse200Headers struct {
 	RecurgentAuditHead *string
@@ -18185,9 +18595,105 @@ func (r ListAuditResponse) ContentType() string {
 	return ""
 }
 
+// GetAuditEntryResponse200Headers the declared response headers of an HTTP 200 response for GetAuditEntry
+type GetAuditEntryResponse200Headers struct {
+	XRequestID string
+}
+
+// GetAuditEntryResponse401Headers the declared response headers of an HTTP 401 response for GetAuditEntry
+type GetAuditEntryResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetAuditEntryResponse403Headers the declared response headers of an HTTP 403 response for GetAuditEntry
+type GetAuditEntryResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetAuditEntryResponseDefaultHeaders the declared response headers of an HTTP default response for GetAuditEntry
+type GetAuditEntryResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type GetAuditEntryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AuditEntry
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetAuditEntryResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetAuditEntryResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetAuditEntryResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetAuditEntryResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetAuditEntryResponse) GetJSON200() *AuditEntry {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetAuditEntryResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetAuditEntryResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetAuditEntryResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetAuditEntryResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetAuditEntryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetAuditEntryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetAuditEntryResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // UndoResponse200Headers the declared response headers of an HTTP 200 response for Undo
 type UndoResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // UndoResponse401Headers the declared response headers of an HTTP 401 response for Undo
@@ -18282,7 +18788,8 @@ func (r UndoResponse) ContentType() string {
 
 // ExportStoreResponse200Headers the declared response headers of an HTTP 200 response for ExportStore
 type ExportStoreResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // ExportStoreResponse401Headers the declared response headers of an HTTP 401 response for ExportStore
@@ -18370,7 +18877,8 @@ func (r ExportStoreResponse) ContentType() string {
 
 // PruneResponse200Headers the declared response headers of an HTTP 200 response for Prune
 type PruneResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PruneResponse401Headers the declared response headers of an HTTP 401 response for Prune
@@ -18465,7 +18973,8 @@ func (r PruneResponse) ContentType() string {
 
 // RestoreResponse200Headers the declared response headers of an HTTP 200 response for Restore
 type RestoreResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // RestoreResponse401Headers the declared response headers of an HTTP 401 response for Restore
@@ -18845,7 +19354,8 @@ func (r ListNamespacesResponse) ContentType() string {
 
 // DeleteNamespaceResponse204Headers the declared response headers of an HTTP 204 response for DeleteNamespace
 type DeleteNamespaceResponse204Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // DeleteNamespaceResponse401Headers the declared response headers of an HTTP 401 response for DeleteNamespace
@@ -19028,12 +19538,14 @@ func (r GetNamespaceResponse) ContentType() string {
 
 // PutNamespaceResponse200Headers the declared response headers of an HTTP 200 response for PutNamespace
 type PutNamespaceResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutNamespaceResponse201Headers the declared response headers of an HTTP 201 response for PutNamespace
 type PutNamespaceResponse201Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutNamespaceResponse401Headers the declared response headers of an HTTP 401 response for PutNamespace
@@ -19327,7 +19839,8 @@ func (r GetPolicyResponse) ContentType() string {
 
 // PatchPolicyResponse200Headers the declared response headers of an HTTP 200 response for PatchPolicy
 type PatchPolicyResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PatchPolicyResponse401Headers the declared response headers of an HTTP 401 response for PatchPolicy
@@ -19708,7 +20221,8 @@ func (r ListRecommendationsResponse) ContentType() string {
 
 // ApplyRecommendationResponse200Headers the declared response headers of an HTTP 200 response for ApplyRecommendation
 type ApplyRecommendationResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // ApplyRecommendationResponse401Headers the declared response headers of an HTTP 401 response for ApplyRecommendation
@@ -19803,7 +20317,8 @@ func (r ApplyRecommendationResponse) ContentType() string {
 
 // DismissRecommendationResponse200Headers the declared response headers of an HTTP 200 response for DismissRecommendation
 type DismissRecommendationResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // DismissRecommendationResponse401Headers the declared response headers of an HTTP 401 response for DismissRecommendation
@@ -20374,7 +20889,8 @@ func (r CreateSessionResponse) ContentType() string {
 
 // DeleteSessionResponse204Headers the declared response headers of an HTTP 204 response for DeleteSession
 type DeleteSessionResponse204Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // DeleteSessionResponse401Headers the declared response headers of an HTTP 401 response for DeleteSession
@@ -20767,7 +21283,8 @@ func (r GetContextResponse) ContentType() string {
 
 // PatchContextResponse200Headers the declared response headers of an HTTP 200 response for PatchContext
 type PatchContextResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PatchContextResponse401Headers the declared response headers of an HTTP 401 response for PatchContext
@@ -21147,7 +21664,8 @@ func (r ListSignaturesResponse) ContentType() string {
 
 // DeleteSignatureResponse204Headers the declared response headers of an HTTP 204 response for DeleteSignature
 type DeleteSignatureResponse204Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // DeleteSignatureResponse401Headers the declared response headers of an HTTP 401 response for DeleteSignature
@@ -21330,12 +21848,14 @@ func (r GetSignatureResponse) ContentType() string {
 
 // PutSignatureResponse200Headers the declared response headers of an HTTP 200 response for PutSignature
 type PutSignatureResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutSignatureResponse201Headers the declared response headers of an HTTP 201 response for PutSignature
 type PutSignatureResponse201Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutSignatureResponse401Headers the declared response headers of an HTTP 401 response for PutSignature
@@ -21725,7 +22245,8 @@ func (r ListToolsResponse) ContentType() string {
 
 // DeleteToolResponse204Headers the declared response headers of an HTTP 204 response for DeleteTool
 type DeleteToolResponse204Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // DeleteToolResponse401Headers the declared response headers of an HTTP 401 response for DeleteTool
@@ -21909,15 +22430,17 @@ func (r GetToolResponse) ContentType() string {
 
 // PutToolResponse200Headers the declared response headers of an HTTP 200 response for PutTool
 type PutToolResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutToolResponse201Headers the declared response headers of an HTTP 201 response for PutTool
 type PutToolResponse201Headers struct {
-	ETag       *string
-	Location   *string
-	XRequestID string
+	ETag             *string
+	Location         *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutToolResponse401Headers the declared response headers of an HTTP 401 response for PutTool
@@ -22116,7 +22639,8 @@ func (r ListArtifactsResponse) ContentType() string {
 
 // DeleteArtifactResponse204Headers the declared response headers of an HTTP 204 response for DeleteArtifact
 type DeleteArtifactResponse204Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // DeleteArtifactResponse401Headers the declared response headers of an HTTP 401 response for DeleteArtifact
@@ -22300,8 +22824,9 @@ func (r GetArtifactResponse) ContentType() string {
 
 // PutProgramResponse200Headers the declared response headers of an HTTP 200 response for PutProgram
 type PutProgramResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutProgramResponse401Headers the declared response headers of an HTTP 401 response for PutProgram
@@ -22396,8 +22921,9 @@ func (r PutProgramResponse) ContentType() string {
 
 // ApproveArtifactResponse200Headers the declared response headers of an HTTP 200 response for ApproveArtifact
 type ApproveArtifactResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // ApproveArtifactResponse401Headers the declared response headers of an HTTP 401 response for ApproveArtifact
@@ -22588,8 +23114,9 @@ func (r GetEffectsResponse) ContentType() string {
 
 // PutEffectsResponse200Headers the declared response headers of an HTTP 200 response for PutEffects
 type PutEffectsResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutEffectsResponse401Headers the declared response headers of an HTTP 401 response for PutEffects
@@ -22779,7 +23306,8 @@ func (r ListExamplesResponse) ContentType() string {
 
 // PutExamplesResponse200Headers the declared response headers of an HTTP 200 response for PutExamples
 type PutExamplesResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PutExamplesResponse401Headers the declared response headers of an HTTP 401 response for PutExamples
@@ -22969,7 +23497,8 @@ func (r RunExamplesResponse) ContentType() string {
 
 // AcceptExampleResponse200Headers the declared response headers of an HTTP 200 response for AcceptExample
 type AcceptExampleResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // AcceptExampleResponse401Headers the declared response headers of an HTTP 401 response for AcceptExample
@@ -23064,7 +23593,8 @@ func (r AcceptExampleResponse) ContentType() string {
 
 // RejectExampleResponse200Headers the declared response headers of an HTTP 200 response for RejectExample
 type RejectExampleResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // RejectExampleResponse401Headers the declared response headers of an HTTP 401 response for RejectExample
@@ -23349,8 +23879,9 @@ func (r ListGenerationsResponse) ContentType() string {
 
 // PinArtifactResponse200Headers the declared response headers of an HTTP 200 response for PinArtifact
 type PinArtifactResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PinArtifactResponse401Headers the declared response headers of an HTTP 401 response for PinArtifact
@@ -23445,8 +23976,9 @@ func (r PinArtifactResponse) ContentType() string {
 
 // PromoteArtifactResponse200Headers the declared response headers of an HTTP 200 response for PromoteArtifact
 type PromoteArtifactResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // PromoteArtifactResponse401Headers the declared response headers of an HTTP 401 response for PromoteArtifact
@@ -23541,8 +24073,9 @@ func (r PromoteArtifactResponse) ContentType() string {
 
 // QuarantineArtifactResponse200Headers the declared response headers of an HTTP 200 response for QuarantineArtifact
 type QuarantineArtifactResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // QuarantineArtifactResponse401Headers the declared response headers of an HTTP 401 response for QuarantineArtifact
@@ -23637,8 +24170,9 @@ func (r QuarantineArtifactResponse) ContentType() string {
 
 // RegenerateArtifactResponse200Headers the declared response headers of an HTTP 200 response for RegenerateArtifact
 type RegenerateArtifactResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // RegenerateArtifactResponse401Headers the declared response headers of an HTTP 401 response for RegenerateArtifact
@@ -23733,8 +24267,9 @@ func (r RegenerateArtifactResponse) ContentType() string {
 
 // ReleaseArtifactResponse200Headers the declared response headers of an HTTP 200 response for ReleaseArtifact
 type ReleaseArtifactResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // ReleaseArtifactResponse401Headers the declared response headers of an HTTP 401 response for ReleaseArtifact
@@ -23829,8 +24364,9 @@ func (r ReleaseArtifactResponse) ContentType() string {
 
 // RollbackArtifactResponse200Headers the declared response headers of an HTTP 200 response for RollbackArtifact
 type RollbackArtifactResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // RollbackArtifactResponse401Headers the declared response headers of an HTTP 401 response for RollbackArtifact
@@ -24020,8 +24556,9 @@ func (r TryProgramResponse) ContentType() string {
 
 // UnpinArtifactResponse200Headers the declared response headers of an HTTP 200 response for UnpinArtifact
 type UnpinArtifactResponse200Headers struct {
-	ETag       *string
-	XRequestID string
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
 }
 
 // UnpinArtifactResponse401Headers the declared response headers of an HTTP 401 response for UnpinArtifact
@@ -24759,7 +25296,7 @@ func (c *ClientWithResponses) CallFunctionWithResponse(ctx context.Context, name
 
 // ListInboxWithResponse List what waits for a person's decision
 //
-// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was called wrong while no program that answers better was found, or none is looked for; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program that reaches, or names, what nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24772,9 +25309,24 @@ func (c *ClientWithResponses) ListInboxWithResponse(ctx context.Context, params 
 	return ParseListInboxResponse(rsp)
 }
 
+// GetInboxEventsWithResponse Follow how much waits
+//
+// Server-sent events, inbox.waiting with the number of entries of the inbox: one at once, another one whenever it has changed, at most once a second. They have no ids: a client that was away connects again. Needs the scope `operate`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/inbox/events (the `GetInboxEvents` operationId).
+func (c *ClientWithResponses) GetInboxEventsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetInboxEventsResponse, error) {
+	rsp, err := c.GetInboxEvents(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetInboxEventsResponse(rsp)
+}
+
 // ListAuditWithResponse Read the audit trail
 //
-// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
+// Who did what, newest first, with how to undo it, whether it was undone, and whether undoing it would do as things stand (not in JSON lines). after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24785,6 +25337,21 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 		return nil, err
 	}
 	return ParseListAuditResponse(rsp)
+}
+
+// GetAuditEntryWithResponse Read an entry of the audit trail
+//
+// Who did what, whether it was undone, and how it is undone. The newest entries are found at once, older ones take longer. Needs the scope `operate`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/maintenance/audit/{id} (the `GetAuditEntry` operationId).
+func (c *ClientWithResponses) GetAuditEntryWithResponse(ctx context.Context, id AuditID, reqEditors ...RequestEditorFn) (*GetAuditEntryResponse, error) {
+	rsp, err := c.GetAuditEntry(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetAuditEntryResponse(rsp)
 }
 
 // UndoWithBodyWithResponse Undo an operation
@@ -25539,13 +26106,13 @@ func (c *ClientWithResponses) PredictNamedWithResponse(ctx context.Context, name
 
 // GetSystemWithResponse See what the daemon does now
 //
-// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Needs the scope `admin`.
+// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/system (the `GetSystem` operationId).
-func (c *ClientWithResponses) GetSystemWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSystemResponse, error) {
-	rsp, err := c.GetSystem(ctx, reqEditors...)
+func (c *ClientWithResponses) GetSystemWithResponse(ctx context.Context, params *GetSystemParams, reqEditors ...RequestEditorFn) (*GetSystemResponse, error) {
+	rsp, err := c.GetSystem(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -26204,8 +26771,8 @@ func (c *ClientWithResponses) GetUsageWithResponse(ctx context.Context, params *
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/version (the `GetVersion` operationId).
-func (c *ClientWithResponses) GetVersionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetVersionResponse, error) {
-	rsp, err := c.GetVersion(ctx, reqEditors...)
+func (c *ClientWithResponses) GetVersionWithResponse(ctx context.Context, params *GetVersionParams, reqEditors ...RequestEditorFn) (*GetVersionResponse, error) {
+	rsp, err := c.GetVersion(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -26917,6 +27484,13 @@ func ParseCancelCallResponse(rsp *http.Response) (*CancelCallResponse, error) {
 	switch {
 	case rsp.StatusCode == 204:
 		var headers CancelCallResponse204Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -27281,6 +27855,13 @@ func ParseDropVerdictResponse(rsp *http.Response) (*DropVerdictResponse, error) 
 	switch {
 	case rsp.StatusCode == 204:
 		var headers DropVerdictResponse204Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -27531,6 +28112,13 @@ func ParseJudgeCallResponse(rsp *http.Response) (*JudgeCallResponse, error) {
 	switch {
 	case rsp.StatusCode == 200:
 		var headers JudgeCallResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -27905,6 +28493,13 @@ func ParseDeleteConnectionResponse(rsp *http.Response) (*DeleteConnectionRespons
 	switch {
 	case rsp.StatusCode == 204:
 		var headers DeleteConnectionResponse204Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -28176,6 +28771,13 @@ func ParsePutConnectionResponse(rsp *http.Response) (*PutConnectionResponse, err
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -28199,6 +28801,13 @@ func ParsePutConnectionResponse(rsp *http.Response) (*PutConnectionResponse, err
 				return nil, err
 			}
 			headers.Location = &value
+		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
@@ -28696,6 +29305,13 @@ func ParseDeleteFileResponse(rsp *http.Response) (*DeleteFileResponse, error) {
 	switch {
 	case rsp.StatusCode == 204:
 		var headers DeleteFileResponse204Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -29349,6 +29965,124 @@ func ParseListInboxResponse(rsp *http.Response) (*ListInboxResponse, error) {
 	return response, nil
 }
 
+// ParseGetInboxEventsResponse parses an HTTP response from a GetInboxEventsWithResponse call
+func ParseGetInboxEventsResponse(rsp *http.Response) (*GetInboxEventsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetInboxEventsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetInboxEventsResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetInboxEventsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetInboxEventsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers GetInboxEventsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParseListAuditResponse parses an HTTP response from a ListAuditWithResponse call
 func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -29484,6 +30218,131 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 	return response, nil
 }
 
+// ParseGetAuditEntryResponse parses an HTTP response from a GetAuditEntryWithResponse call
+func ParseGetAuditEntryResponse(rsp *http.Response) (*GetAuditEntryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetAuditEntryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AuditEntry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetAuditEntryResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetAuditEntryResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetAuditEntryResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers GetAuditEntryResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParseUndoResponse parses an HTTP response from a UndoWithResponse call
 func ParseUndoResponse(rsp *http.Response) (*UndoResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -29531,6 +30390,13 @@ func ParseUndoResponse(rsp *http.Response) (*UndoResponse, error) {
 	switch {
 	case rsp.StatusCode == 200:
 		var headers UndoResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -29649,6 +30515,13 @@ func ParseExportStoreResponse(rsp *http.Response) (*ExportStoreResponse, error) 
 	switch {
 	case rsp.StatusCode == 200:
 		var headers ExportStoreResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -29774,6 +30647,13 @@ func ParsePruneResponse(rsp *http.Response) (*PruneResponse, error) {
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PruneResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -29899,6 +30779,13 @@ func ParseRestoreResponse(rsp *http.Response) (*RestoreResponse, error) {
 	switch {
 	case rsp.StatusCode == 200:
 		var headers RestoreResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -30395,6 +31282,13 @@ func ParseDeleteNamespaceResponse(rsp *http.Response) (*DeleteNamespaceResponse,
 	switch {
 	case rsp.StatusCode == 204:
 		var headers DeleteNamespaceResponse204Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -30652,6 +31546,13 @@ func ParsePutNamespaceResponse(rsp *http.Response) (*PutNamespaceResponse, error
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PutNamespaceResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -30662,6 +31563,13 @@ func ParsePutNamespaceResponse(rsp *http.Response) (*PutNamespaceResponse, error
 		response.Headers200 = &headers
 	case rsp.StatusCode == 201:
 		var headers PutNamespaceResponse201Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -31037,6 +31945,13 @@ func ParsePatchPolicyResponse(rsp *http.Response) (*PatchPolicyResponse, error) 
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PatchPolicyResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -31544,6 +32459,13 @@ func ParseApplyRecommendationResponse(rsp *http.Response) (*ApplyRecommendationR
 	switch {
 	case rsp.StatusCode == 200:
 		var headers ApplyRecommendationResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -31669,6 +32591,13 @@ func ParseDismissRecommendationResponse(rsp *http.Response) (*DismissRecommendat
 	switch {
 	case rsp.StatusCode == 200:
 		var headers DismissRecommendationResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -32422,6 +33351,13 @@ func ParseDeleteSessionResponse(rsp *http.Response) (*DeleteSessionResponse, err
 	switch {
 	case rsp.StatusCode == 204:
 		var headers DeleteSessionResponse204Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -32981,6 +33917,13 @@ func ParsePatchContextResponse(rsp *http.Response) (*PatchContextResponse, error
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PatchContextResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -33480,6 +34423,13 @@ func ParseDeleteSignatureResponse(rsp *http.Response) (*DeleteSignatureResponse,
 	switch {
 	case rsp.StatusCode == 204:
 		var headers DeleteSignatureResponse204Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -33737,6 +34687,13 @@ func ParsePutSignatureResponse(rsp *http.Response) (*PutSignatureResponse, error
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PutSignatureResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -33747,6 +34704,13 @@ func ParsePutSignatureResponse(rsp *http.Response) (*PutSignatureResponse, error
 		response.Headers200 = &headers
 	case rsp.StatusCode == 201:
 		var headers PutSignatureResponse201Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -34250,6 +35214,13 @@ func ParseDeleteToolResponse(rsp *http.Response) (*DeleteToolResponse, error) {
 	switch {
 	case rsp.StatusCode == 204:
 		var headers DeleteToolResponse204Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -34521,6 +35492,13 @@ func ParsePutToolResponse(rsp *http.Response) (*PutToolResponse, error) {
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -34544,6 +35522,13 @@ func ParsePutToolResponse(rsp *http.Response) (*PutToolResponse, error) {
 				return nil, err
 			}
 			headers.Location = &value
+		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
@@ -34791,6 +35776,13 @@ func ParseDeleteArtifactResponse(rsp *http.Response) (*DeleteArtifactResponse, e
 	switch {
 	case rsp.StatusCode == 204:
 		var headers DeleteArtifactResponse204Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -35055,6 +36047,13 @@ func ParsePutProgramResponse(rsp *http.Response) (*PutProgramResponse, error) {
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -35186,6 +36185,13 @@ func ParseApproveArtifactResponse(rsp *http.Response) (*ApproveArtifactResponse,
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
@@ -35451,6 +36457,13 @@ func ParsePutEffectsResponse(rsp *http.Response) (*PutEffectsResponse, error) {
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -35701,6 +36714,13 @@ func ParsePutExamplesResponse(rsp *http.Response) (*PutExamplesResponse, error) 
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PutExamplesResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -35951,6 +36971,13 @@ func ParseAcceptExampleResponse(rsp *http.Response) (*AcceptExampleResponse, err
 	switch {
 	case rsp.StatusCode == 200:
 		var headers AcceptExampleResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -36076,6 +37103,13 @@ func ParseRejectExampleResponse(rsp *http.Response) (*RejectExampleResponse, err
 	switch {
 	case rsp.StatusCode == 200:
 		var headers RejectExampleResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -36458,6 +37492,13 @@ func ParsePinArtifactResponse(rsp *http.Response) (*PinArtifactResponse, error) 
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -36589,6 +37630,13 @@ func ParsePromoteArtifactResponse(rsp *http.Response) (*PromoteArtifactResponse,
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
@@ -36722,6 +37770,13 @@ func ParseQuarantineArtifactResponse(rsp *http.Response) (*QuarantineArtifactRes
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -36853,6 +37908,13 @@ func ParseRegenerateArtifactResponse(rsp *http.Response) (*RegenerateArtifactRes
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
@@ -36986,6 +38048,13 @@ func ParseReleaseArtifactResponse(rsp *http.Response) (*ReleaseArtifactResponse,
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -37117,6 +38186,13 @@ func ParseRollbackArtifactResponse(rsp *http.Response) (*RollbackArtifactRespons
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
@@ -37374,6 +38450,13 @@ func ParseUnpinArtifactResponse(rsp *http.Response) (*UnpinArtifactResponse, err
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string

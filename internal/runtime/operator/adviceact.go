@@ -25,6 +25,7 @@ func (o *Operator) DismissRecommendation(ctx context.Context, d AdviceDecision) 
 	if err := o.ledger.Open(ctx); err != nil {
 		return Advice{}, err
 	}
+	defer o.advised.ring()
 	defer o.ledger.Close()
 	if d.Undo {
 		return o.undoAdvice(ctx, d, AdviceDismissed)
@@ -70,6 +71,7 @@ func (o *Operator) ApplyRecommendation(ctx context.Context, d AdviceDecision) (A
 	if err := o.ledger.Open(ctx); err != nil {
 		return Advice{}, err
 	}
+	defer o.advised.ring()
 	defer o.ledger.Close()
 	if d.Undo {
 		return o.undoAdvice(ctx, d, AdviceApplied)
@@ -194,21 +196,44 @@ func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status stri
 	return v.advice, nil
 }
 
-func (o *Operator) undoDeliverable(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
+// adviceStands returns store.ErrNotFound or store.ErrConflict where what applying the recommendation changed was changed again since.
+func (o *Operator) adviceStands(ctx context.Context, v verdict) error {
+	switch {
+	case v.advice.Status != AdviceApplied:
+		return nil
+	case v.advice.Kind == evolve.StrengthenContract:
+		t, err := o.store.Tool(ctx, v.advice.Role)
+		if err == nil {
+			_, err = v.weaker(t)
+		}
+		return err
+	case v.advice.Kind == evolve.Reforge:
+		_, err := o.reforgeBack(ctx, v)
+		return err
+	}
+	return nil
+}
+
+// weaker returns the tool with the method's deliverable of before.
+func (v *verdict) weaker(t agent.Tool) (agent.Tool, error) {
 	var before changedContract
 	if err := json.Unmarshal(v.before, &before); err != nil {
-		return fmt.Errorf("read what applying %s changed: %w", v.advice.ID, err)
+		return t, fmt.Errorf("read what applying %s changed: %w", v.advice.ID, err)
 	}
+	m := t.Methods[v.advice.Method]
+	if !sameJSON(m.Deliverable, v.advice.Proposal.Deliverable) {
+		return t, store.ErrConflict
+	}
+	m.Deliverable = before.Deliverable
+	return withMethod(t, v.advice.Method, m), nil
+}
+
+func (o *Operator) undoDeliverable(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
 	return o.changeTool(ctx, v.advice.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
-		m := t.Methods[v.advice.Method]
 		if !registered {
 			return t, store.ErrNotFound
 		}
-		if !sameJSON(m.Deliverable, v.advice.Proposal.Deliverable) {
-			return t, store.ErrConflict
-		}
-		m.Deliverable = before.Deliverable
-		return withMethod(t, v.advice.Method, m), nil
+		return v.weaker(t)
 	})
 }
 
@@ -220,26 +245,38 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // undoReforge clears the request for a new program, or goes back to the old one where it was forged already.
 func (o *Operator) undoReforge(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
-	var before changedProgram
-	if err := json.Unmarshal(v.before, &before); err != nil {
-		return fmt.Errorf("read what applying %s changed: %w", v.advice.ID, err)
-	}
-	a, err := o.store.Artifact(ctx, v.advice.Role, v.advice.Method)
-	if before.Current == "" && (err == nil || errors.Is(err, store.ErrNotFound)) {
-		return o.store.AppendAudit(ctx, *entry) // nothing was changed
-	}
+	change, err := o.reforgeBack(ctx, v)
 	if err != nil {
 		return err
 	}
-	change := agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: o.o.Now()}
+	if change == nil {
+		return o.store.AppendAudit(ctx, *entry)
+	}
+	_, err = o.store.ChangeArtifact(ctx, store.AnyRevision, *change, entry)
+	return err
+}
+
+// reforgeBack is what takes a request for a new program back, nil where nothing was changed.
+func (o *Operator) reforgeBack(ctx context.Context, v verdict) (*agent.ArtifactChange, error) {
+	var before changedProgram
+	if err := json.Unmarshal(v.before, &before); err != nil {
+		return nil, fmt.Errorf("read what applying %s changed: %w", v.advice.ID, err)
+	}
+	a, err := o.store.Artifact(ctx, v.advice.Role, v.advice.Method)
+	if before.Current == "" && (err == nil || errors.Is(err, store.ErrNotFound)) {
+		return nil, nil //nolint:nilnil // nothing was changed
+	}
+	if err != nil {
+		return nil, err
+	}
+	change := &agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: o.o.Now()}
 	switch {
 	case a.CurrentID != before.Current && a.Find(before.Current) != nil:
 		change.Current = before.Current
 	case a.CurrentID == before.Current && a.ForceRegenerate == reforgeReason(v.advice.ID):
 		change.ForceRegenerate = &before.ForceRegenerate
 	default:
-		return store.ErrConflict
+		return nil, store.ErrConflict
 	}
-	_, err = o.store.ChangeArtifact(ctx, store.AnyRevision, change, entry)
-	return err
+	return change, nil
 }

@@ -68,10 +68,8 @@ type EventQuery struct{ After, Owner, Reader string }
 // client or of the daemon: what was missed is read from the call log. That is the heavier, the slower a reader is, so the streams of one
 // reader catch up one after another, and rest in between.
 func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.Event) error) error {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	life := o.calls.Life()
-	defer context.AfterFunc(life, func() { end(context.Cause(life)) })()
+	ctx, end := o.whileItLives(ctx)
+	defer end()
 	reader, stop, err := o.calls.Feed().Subscribe()
 	if err != nil {
 		return err
@@ -101,6 +99,17 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 				return err
 			}
 		}
+	}
+}
+
+// whileItLives is ctx, which ends with the runtime too. end releases what it holds.
+func (o *Operator) whileItLives(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	life := o.calls.Life()
+	stop := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
 	}
 }
 

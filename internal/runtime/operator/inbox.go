@@ -51,7 +51,8 @@ type InboxOperation struct {
 	Method  string          `json:"method"`
 	Path    string          `json:"path"`
 	Body    json.RawMessage `json:"body"`              // null: none
-	Scope   string          `json:"scope"`             // that it needs
+	Scopes  []string        `json:"scopes"`            // all of which it needs
+	Scope   string          `json:"scope"`             // the last of them
 	Command string          `json:"command,omitempty"` // that sends it, for a shell
 }
 

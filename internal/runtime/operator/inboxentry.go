@@ -57,7 +57,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 		out.Summary, out.Evidence = a.Reason, a
 		id := "/v1/recommendations/" + a.ID
 		out.offer("apply the recommendation", "POST", id+"/apply", "{}", "recurgentd recommend --apply "+why.Argument(a.ID))
-		out.offer("dismiss it", "POST", id+"/dismiss", "{}", "recurgentd recommend --dismiss "+why.Argument(a.ID))
+		out.offer("dismiss the recommendation", "POST", id+"/dismiss", "{}", "recurgentd recommend --dismiss "+why.Argument(a.ID))
 		return out, nil
 	}
 	a, err := o.store.Artifact(ctx, w.Role, w.Method)
@@ -90,22 +90,41 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 		} else if g.Effects != nil {
 			allowed = g.Effects.With(&allowed)
 		}
-		out.Summary = g.ID + " reaches, or names, what nobody has approved"
-		out.offer("allow what it reaches", "PUT", path+"/effects", string(agent.Encoded(allowed.With(&agent.Effects{}))), "")
+		out.Summary = g.ID + " has effects that nobody has approved"
+		out.offer("approve the effects", "PUT", path+"/effects", string(agent.Encoded(allowed.With(&agent.Effects{}))), "")
 	}
 	if evidence.Parent != nil {
-		out.offer("put the program before it back", "POST", path+"/rollback", bodyOf("generation", *evidence.Parent), "recurgentd tools rollback --generation "+why.Argument(*evidence.Parent)+names)
+		out.offer("roll back to "+*evidence.Parent, "POST", path+"/rollback", bodyOf("generation", *evidence.Parent), "recurgentd tools rollback --generation "+why.Argument(*evidence.Parent)+names)
 	}
-	out.offer("put the method into quarantine", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
+	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
 	return out, nil
 }
 
+// offer adds a request that needs the scope operate.
 func (w *Waiting) offer(name, method, path, body, command string) {
-	op := InboxOperation{Name: name, Method: method, Path: path, Scope: "operate", Command: command}
+	op := InboxOperation{Name: name, Method: method, Path: path, Scopes: []string{"operate"}, Scope: "operate", Command: command}
 	if body != "" {
 		op.Body = json.RawMessage(body)
 	}
 	w.Operations = append(w.Operations, op)
+}
+
+// needs says which scopes the last request needs.
+func (w *Waiting) needs(scopes ...string) {
+	op := &w.Operations[len(w.Operations)-1]
+	op.Scopes, op.Scope = scopes, scopes[len(scopes)-1]
+}
+
+// offerVerdictBack adds the request that withdraws the verdict on a call.
+func (w *Waiting) offerVerdictBack(name, callID string, scopes ...string) {
+	w.offer(name, "DELETE", "/v1/calls/"+callID+"/verdict", "", "recurgentd verdict "+why.Argument(callID)+" --drop")
+	w.needs(scopes...)
+}
+
+// inputOf is what the judged call was given, as far as a line has room.
+func inputOf(v *agent.Verdict) string {
+	args := string(agent.Encoded(append([]json.RawMessage{}, v.Args...)))
+	return "(" + runtime.Clip(args[1:len(args)-1], 40) + ")"
 }
 
 func bodyOf(name, value string) string { return string(agent.Encoded(map[string]string{name: value})) }
@@ -139,18 +158,22 @@ func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait
 		}
 	}
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
-	out.Summary = "an answer of " + w.Of + " was called wrong, and no program is looked for that answers better"
+	out.Summary = "an answer of " + w.Of + " was judged wrong, and the model is not correcting the program"
 	if e.Correction.State == agent.CorrectionFailed {
-		out.Summary = "an answer of " + w.Of + " was called wrong, and no program was found that answers better"
+		out.Summary = "an answer of " + w.Of + " was judged wrong, and the model could not correct the program"
 	}
-	out.offer("have the next call write a new program", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
+	out.offer("write a new program at the next call", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
 	for _, v := range wrongs {
 		if q.sees(ctx, v.CallID) {
 			e.Wrong = append(e.Wrong, v)
-			out.offer("take the verdict on "+v.CallID+" back", "DELETE", "/v1/calls/"+v.CallID+"/verdict", "", "recurgentd verdict "+why.Argument(v.CallID)+" --drop")
+			name := "withdraw the verdict"
+			if len(wrongs) > 1 {
+				name += " on " + w.Method + inputOf(&v)
+			}
+			out.offerVerdictBack(name, v.CallID, "call", "operate")
 		}
 	}
-	out.offer("put the method into quarantine", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
+	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
 	out.Evidence = e
 	return out
 }
@@ -158,22 +181,29 @@ func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait
 // proposed says what was proposed.
 func (o *Operator) proposed(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery, a *agent.Artifact) *Waiting {
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
+	may := []string{"call", "operate"}
+	if q.Sees != nil { // one's own proposal
+		may = may[:1]
+	}
 	if x := a.Example(w.Of); x != nil && x.State == agent.ExampleProposed && q.sees(ctx, x.CallID) {
 		shown := *x
 		shown.Effects, shown.TakenAt = nil, time.Time{} // they are for runs
 		out.Summary, out.Evidence = "an example was proposed", ProposalEvidence{Example: &shown}
 		id := path + "/examples/" + url.PathEscape(x.ID)
 		out.offer("accept the example", "POST", id+"/accept", "{}", "recurgentd tools examples accept"+names+" "+why.Argument(x.ID))
-		out.offer("reject it", "POST", id+"/reject", "{}", "recurgentd tools examples reject"+names+" "+why.Argument(x.ID))
+		out.offer("reject the example", "POST", id+"/reject", "{}", "recurgentd tools examples reject"+names+" "+why.Argument(x.ID))
+		if v := a.Verdict(x.CallID); q.Sees != nil && v != nil && v.ExampleID == x.ID {
+			out.offerVerdictBack("withdraw the proposal", x.CallID, may...)
+		}
 		return out
 	}
 	v := a.Verdict(w.Of)
 	if v == nil || v.State != agent.ExampleProposed || !q.sees(ctx, v.CallID) {
 		return nil
 	}
-	out.Summary, out.Evidence = "the answer of a call was judged "+v.Verdict, ProposalEvidence{Verdict: v}
-	verdict := "/v1/calls/" + v.CallID + "/verdict"
-	out.offer("judge the call so", "POST", verdict, bodyOf("verdict", v.Verdict), "recurgentd "+v.Verdict+" "+why.Argument(v.CallID))
-	out.offer("take the verdict back", "DELETE", verdict, "", "recurgentd verdict "+why.Argument(v.CallID)+" --drop")
+	out.Summary, out.Evidence = "somebody proposed the verdict "+v.Verdict+" on a call", ProposalEvidence{Verdict: v}
+	out.offer("confirm the verdict", "POST", "/v1/calls/"+v.CallID+"/verdict", bodyOf("verdict", v.Verdict), "recurgentd "+v.Verdict+" "+why.Argument(v.CallID))
+	out.needs("call", "operate")
+	out.offerVerdictBack("withdraw the proposal", v.CallID, may...)
 	return out
 }

@@ -64,9 +64,11 @@ type Operator struct {
 
 	overview  *overview.Overview
 	contracts *contract.Cache
-	undoing   sync.Mutex             // held during an undo
+	undoing   sync.Mutex // held during an undo
+	undos     undos
 	ledger    *trail.Ledger[verdict] // what people decided about recommendations
 	counted   adviceCount
+	advised   bell // rings when somebody has decided about a recommendation
 	upkeep    upkeep
 	catching  fair.Lines[string] // readers whose event streams are behind
 }

@@ -79,91 +79,91 @@ func spendOf(policy json.RawMessage) json.RawMessage {
 func (o *Operator) Undo(ctx context.Context, q UndoRequest) (agent.AuditEntry, error) {
 	o.undoing.Lock() // one at a time: nothing is undone twice
 	defer o.undoing.Unlock()
-	was, undone, err := o.auditEntry(ctx, q.AuditID)
+	was, err := o.auditEntry(ctx, q.AuditID)
 	if err != nil {
 		return agent.AuditEntry{}, err
 	}
 	if !q.Admin && administers(was) {
 		return agent.AuditEntry{}, ErrAdminOnly
 	}
-	if undone {
+	by, err := o.undos.by(ctx, o.store, was.ID)
+	if err != nil {
+		return agent.AuditEntry{}, err
+	}
+	if by != "" {
 		return agent.AuditEntry{}, cannotUndo("it is undone already", "undo the undo to have it again")
 	}
 	entry := o.audit(q.Actor, was.Action, was.Target, q.Reason)
 	entry.Undoes, entry.Undo = was.ID, undoPath(entry.ID)
+	commit, err := o.planUndo(ctx, was, &entry)
+	if err != nil {
+		return agent.AuditEntry{}, err
+	}
+	return entry, commit()
+}
+
+// planUndo looks whether the operation can be undone as things stand, and returns what undoes it. entry records the undo; it is complete after the commit.
+func (o *Operator) planUndo(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
 	switch {
 	case strings.HasPrefix(was.Undo, irreversible):
-		return agent.AuditEntry{}, cannotUndo(strings.TrimPrefix(was.Undo, irreversible), "")
+		return nil, cannotUndo(strings.TrimPrefix(was.Undo, irreversible), "")
 	case was.Action == opPolicy:
-		err = o.undoPolicy(ctx, was, &entry)
+		return o.undoPolicy(ctx, was, entry)
 	case was.Action == opToolPut:
-		err = o.undoToolPut(ctx, was, &entry)
+		return o.undoToolPut(ctx, was, entry)
 	case was.Action == opToolArchive, was.Action == opArchive, was.Action == opPrune:
-		err = o.undoArchive(ctx, was, &entry)
+		return o.undoArchive(ctx, was, entry)
 	case was.Action == opRestore:
-		err = o.undoRestore(ctx, was, &entry)
+		return o.undoRestore(ctx, was, entry)
 	case was.Action == opConnectionPut, was.Action == opConnectionDelete:
-		err = o.undoConnection(ctx, was, &entry)
+		return o.undoConnection(ctx, was, entry)
 	case strings.HasPrefix(was.Action, onArtifacts):
-		err = o.undoOperation(ctx, was, &entry)
-	default:
-		err = cannotUndo("operations of this kind are undone differently", cmp.Or(was.Undo, "see the entry"))
+		return o.undoOperation(ctx, was, entry)
 	}
-	return entry, err
+	return nil, cannotUndo("operations of this kind are undone differently", cmp.Or(was.Undo, "see the entry"))
 }
 
 func cannotUndo(detail, hint string) error {
 	return &agent.InputError{Code: "cannot_undo", Detail: detail, Hint: hint}
 }
 
-// auditEntry finds an entry, and whether it is currently undone: by an undo that is not undone itself.
-func (o *Operator) auditEntry(ctx context.Context, auditID string) (agent.AuditEntry, bool, error) {
-	const page = 500
-	undone := map[string]bool{}
-	for before := ""; ; {
-		entries, err := o.store.Audit(ctx, store.AuditQuery{Before: before, Limit: page})
-		if err != nil {
-			return agent.AuditEntry{}, false, err
-		}
-		for _, e := range entries { // newest first
-			if e.ID == auditID {
-				return e, undone[e.ID], nil
-			}
-			if e.Undoes != "" && !undone[e.ID] {
-				undone[e.Undoes] = true
-			}
-		}
-		if len(entries) < page {
-			return agent.AuditEntry{}, false, store.ErrNotFound
-		}
-		before = store.AuditCursor(&entries[len(entries)-1])
+// undoPolicy takes the operation's own changes back and keeps what was changed elsewhere since.
+func (o *Operator) undoPolicy(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
+	now, _, err := o.store.Policy(ctx) // not the one in force here: another replica may have changed it just now
+	if err != nil {
+		return nil, err
 	}
+	if _, err := policyBefore(was, now); err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := o.calls.ChangePolicy(ctx, func(now agent.Policy) (agent.Policy, *agent.AuditEntry, error) {
+			p, err := policyBefore(was, now)
+			entry.Before, entry.After = agent.Encoded(now), agent.Encoded(p)
+			return p, entry, err
+		})
+		return err
+	}, nil
 }
 
-// undoPolicy takes the operation's own changes back and keeps what was changed elsewhere since.
-func (o *Operator) undoPolicy(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
+// policyBefore is the policy without what the operation changed.
+func policyBefore(was agent.AuditEntry, now agent.Policy) (p agent.Policy, err error) {
 	back, err := jsonpatch.CreateMergePatch(was.After, was.Before)
 	if err != nil {
-		return cannotUndo("the entry does not hold what was before", "")
+		return p, cannotUndo("the entry does not hold what was before", "")
 	}
-	_, err = o.calls.ChangePolicy(ctx, func(now agent.Policy) (agent.Policy, *agent.AuditEntry, error) {
-		entry.Before = agent.Encoded(now)
-		later, err := jsonpatch.CreateMergePatch(was.After, entry.Before)
-		if err != nil {
-			return now, nil, cannotUndo("the entry does not hold what was after", "")
-		}
-		if name := overlap(back, later); name != "" {
-			return now, nil, cannotUndo(name+" was changed again since", "undo the later change first, or PATCH /v1/policy")
-		}
-		after, err := jsonpatch.MergePatch(entry.Before, back)
-		if err != nil {
-			return now, nil, cannotUndo(err.Error(), "")
-		}
-		p, err := agent.DecodePolicy(after)
-		entry.After = agent.Encoded(p)
-		return p, entry, err
-	})
-	return err
+	later, err := jsonpatch.CreateMergePatch(was.After, agent.Encoded(now))
+	if err != nil {
+		return p, cannotUndo("the entry does not hold what was after", "")
+	}
+	if name := overlap(back, later); name != "" {
+		return p, cannotUndo(name+" was changed again since", "undo the later change first, or PATCH /v1/policy")
+	}
+	after, err := jsonpatch.MergePatch(agent.Encoded(now), back)
+	if err != nil {
+		return p, cannotUndo(err.Error(), "")
+	}
+	return agent.DecodePolicy(after)
 }
 
 // overlap names a member that both merge patches set, or "".
@@ -188,24 +188,29 @@ func overlap(a, b json.RawMessage) string {
 }
 
 // undoOperation undoes an operation on one artifact. A program put where there was none goes to the archive.
-func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
+func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
 	var from, to agent.Standing
 	if json.Unmarshal(was.After, &from) != nil || from.Role == "" {
-		return cannotUndo("the entry is of an older kind, which does not hold what is needed", was.Undo)
+		return nil, cannotUndo("the entry is of an older kind, which does not hold what is needed", was.Undo)
+	}
+	a, err := o.store.Artifact(ctx, from.Role, from.MethodName)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, cannotUndo("there is no "+from.Role+"."+from.MethodName+" any more", "")
+	}
+	if err != nil {
+		return nil, err
 	}
 	if was.Before == nil {
 		target := []store.Target{{Role: from.Role, Method: from.MethodName}}
 		entry.Action, entry.After = opArchive, agent.Encoded(target)
-		return o.store.Archive(ctx, target, *entry)
+		return func() error { return o.store.Archive(ctx, target, *entry) }, nil
 	}
 	if json.Unmarshal(was.Before, &to) != nil {
-		return cannotUndo("the entry does not hold what was before", was.Undo)
+		return nil, cannotUndo("the entry does not hold what was before", was.Undo)
 	}
 	entry.Action = opUndo
-	unlock := o.calls.HoldAdoption(from.Role, from.MethodName) // no candidate is adopted meanwhile
-	defer unlock()
 	revert := &agent.Revert{From: from, To: to}
-	_, err := o.change(ctx, from.Role, from.MethodName, entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+	change := func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}
@@ -213,8 +218,16 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entr
 			return agent.ArtifactChange{}, cannotUndo(why, "GET "+runtime.ToolPath(from.Role, from.MethodName)+"/generations shows what there is")
 		}
 		return agent.ArtifactChange{Revert: revert}, nil
-	})
-	return err
+	}
+	if _, err := change(a); err != nil {
+		return nil, err
+	}
+	return func() error {
+		unlock := o.calls.HoldAdoption(from.Role, from.MethodName) // no candidate is adopted meanwhile
+		defer unlock()
+		_, err := o.change(ctx, from.Role, from.MethodName, entry, change)
+		return err
+	}, nil
 }
 
 // change makes one operation on an artifact and records in the audit trail how the artifact stood before and after it. decide returns

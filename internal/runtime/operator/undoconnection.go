@@ -12,14 +12,14 @@ import (
 
 // undoConnection puts back what a connection was before the operation, but never a secret: what is there keeps its own unless it
 // would reach further, and what is made again has none.
-func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
+func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
 	before, err := settingsIn(was.Before)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	after, err := settingsIn(was.After)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now, err := o.connection(ctx, was.Target)
 	if errors.Is(err, store.ErrNotFound) && after == nil {
@@ -27,37 +27,41 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry, ent
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return cannotUndo("the connection is not there any more", "")
+		return nil, cannotUndo("the connection is not there any more", "")
 	case err != nil:
-		return err
+		return nil, err
 	case after == nil || !sameSettings(after, &now):
-		return cannotUndo("the connection was changed again since", "undo the later change first, or PUT the connection")
+		return nil, cannotUndo("the connection was changed again since", "undo the later change first, or PUT the connection")
 	}
 	entry.Before = agent.Encoded(viewOf(&now))
 	if before == nil {
 		entry.Action = opConnectionDelete
-		return o.store.DeleteConnection(ctx, now.Name, now.Revision, entry)
+		return func() error { return o.store.DeleteConnection(ctx, now.Name, now.Revision, entry) }, nil
 	}
 	if sameSettings(before, &now) {
-		return cannotUndo("only the secret changed, and the one before is not kept", "PUT the connection with a secret")
+		return nil, cannotUndo("only the secret changed, and the one before is not kept", "PUT the connection with a secret")
 	}
 	next := *before
 	if next.Exceeds(&now) == "" {
 		next.Auth.Sealed, next.Auth.Env, next.Auth.File = now.Auth.Sealed, now.Auth.Env, now.Auth.File
 	}
 	entry.Action, entry.After = opConnectionPut, agent.Encoded(viewOf(&next))
-	_, err = o.store.PutConnection(ctx, next, now.Revision, entry)
-	return err
+	return func() error {
+		_, err := o.store.PutConnection(ctx, next, now.Revision, entry)
+		return err
+	}, nil
 }
 
 // remake makes a deleted connection again.
-func (o *Operator) remake(ctx context.Context, before *agent.Connection, entry *agent.AuditEntry) error {
+func (o *Operator) remake(ctx context.Context, before *agent.Connection, entry *agent.AuditEntry) (commit func() error, err error) {
 	if before == nil {
-		return cannotUndo("the entry does not hold what was before", "")
+		return nil, cannotUndo("the entry does not hold what was before", "")
 	}
 	entry.Action, entry.After = opConnectionPut, agent.Encoded(viewOf(before))
-	_, err := o.store.PutConnection(ctx, *before, 0, entry)
-	return err
+	return func() error {
+		_, err := o.store.PutConnection(ctx, *before, 0, entry)
+		return err
+	}, nil
 }
 
 // settingsIn reads a connection from an audit entry, nil where there was none. It has no secret.

@@ -14,32 +14,34 @@ import (
 )
 
 // undoToolPut puts the contract back that was before, or takes away a tool that was not there.
-func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
+func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
 	now, err := o.store.Tool(ctx, was.Target)
 	if errors.Is(err, store.ErrNotFound) {
-		return cannotUndo("the tool is not there any more", "")
+		return nil, cannotUndo("the tool is not there any more", "")
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var put agent.Tool
 	if json.Unmarshal(was.After, &put) != nil || !sameTerms(put, now) {
-		return cannotUndo("its contract was changed again since", "undo the later change first, or PUT the contract of before")
+		return nil, cannotUndo("its contract was changed again since", "undo the later change first, or PUT the contract of before")
 	}
 	if was.Before == nil {
 		target := []store.Target{{Role: was.Target, ToolOnly: true}}
 		entry.Action, entry.After = opToolArchive, agent.Encoded(target)
-		return o.store.Archive(ctx, target, *entry)
+		return func() error { return o.store.Archive(ctx, target, *entry) }, nil
 	}
 	var old agent.Tool
 	if err := json.Unmarshal(was.Before, &old); err != nil {
-		return cannotUndo("the entry does not hold what was before", "")
+		return nil, cannotUndo("the entry does not hold what was before", "")
 	}
 	next := now
 	next.Contract, next.Methods, next.ByPerson = old.Contract, old.Methods, old.ByPerson
 	entry.Before, entry.After = agent.Encoded(now), agent.Encoded(next)
-	_, err = o.store.PutTool(ctx, next, now.Revision, entry)
-	return err
+	return func() error {
+		_, err := o.store.PutTool(ctx, next, now.Revision, entry)
+		return err
+	}, nil
 }
 
 // sameTerms reports whether two versions of a tool have the same contracts.
@@ -50,55 +52,98 @@ func sameTerms(a, b agent.Tool) bool {
 	return bytes.Equal(terms(a), terms(b))
 }
 
+// maxLooked is how many targets of an operation planUndo looks at, so that a page of the audit trail costs the same whatever was moved: of those
+// beyond, the commit says whether they hinder it.
+const maxLooked = 20
+
 // undoArchive restores what the operation moved, and nothing that was archived before it.
-func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
+func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range targets {
 		targets[i].ToolOnly = targets[i].Method == "" // its artifacts are named beside it
 	}
-	entry.Action = opRestore
-	for _, t := range targets {
-		if entry.Before, err = o.present(ctx, t.Role, entry.Before); err != nil {
-			return err
+	for _, t := range targets[:min(len(targets), maxLooked)] {
+		if err := o.vacant(ctx, t); err != nil {
+			return nil, err
 		}
 	}
-	entry.After = agent.Encoded(targets)
-	err = o.store.Restore(ctx, targets, *entry)
-	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
-		return cannotUndo(err.Error(), "move what is in its place out of the way first")
+	return func() error {
+		entry.Action, entry.After = opRestore, agent.Encoded(targets)
+		for _, t := range targets {
+			var err error
+			if entry.Before, err = o.present(ctx, t.Role, entry.Before); err != nil {
+				return err
+			}
+		}
+		err := o.store.Restore(ctx, targets, *entry)
+		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
+			return cannotUndo(err.Error(), "move what is in its place out of the way first")
+		}
+		return err
+	}, nil
+}
+
+// vacant returns why the target cannot come back: something of its name is there.
+func (o *Operator) vacant(ctx context.Context, t store.Target) (err error) {
+	name := t.Role
+	if t.ToolOnly {
+		_, err = o.store.Tool(ctx, t.Role)
+	} else {
+		name += "." + t.Method
+		_, err = o.store.Artifact(ctx, t.Role, t.Method)
 	}
-	return err
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return cannotUndo("there is another "+name+" now", "move what is in its place out of the way first")
 }
 
 // undoRestore archives what the operation restored: the tools and artifacts of its roles that exist now, except for those that
 // existed before the operation or were made after it.
-func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
+func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var before []store.Target
 	if was.Before != nil && json.Unmarshal(was.Before, &before) != nil {
-		return cannotUndo("the entry does not say what was there before", was.Undo)
+		return nil, cannotUndo("the entry does not say what was there before", was.Undo)
 	}
-	var now json.RawMessage
-	for _, t := range targets {
-		if now, err = o.present(ctx, t.Role, now); err != nil {
+	restored := func(targets []store.Target) ([]store.Target, error) {
+		var now json.RawMessage
+		for _, t := range targets {
+			var err error
+			if now, err = o.present(ctx, t.Role, now); err != nil {
+				return nil, err
+			}
+		}
+		left, err := targetsOf(now, was)
+		if err != nil {
+			return nil, err
+		}
+		left = slices.DeleteFunc(left, func(t store.Target) bool { return slices.Contains(before, t) || o.cameAfter(ctx, t, was) })
+		if len(left) == 0 {
+			return nil, cannotUndo("what it restored is not there any more", "GET /v1/maintenance/audit shows what came after it")
+		}
+		return left, nil
+	}
+	if _, err := restored(targets[:min(len(targets), maxLooked)]); err != nil && len(targets) <= maxLooked {
+		return nil, err
+	}
+	return func() error {
+		left, err := restored(targets)
+		if err != nil {
 			return err
 		}
-	}
-	if targets, err = targetsOf(now, was); err != nil {
-		return err
-	}
-	targets = slices.DeleteFunc(targets, func(t store.Target) bool { return slices.Contains(before, t) || o.cameAfter(ctx, t, was) })
-	if len(targets) == 0 {
-		return cannotUndo("what it restored is not there any more", "GET /v1/maintenance/audit shows what came after it")
-	}
-	entry.Action, entry.After = opArchive, agent.Encoded(targets)
-	return o.store.Archive(ctx, targets, *entry)
+		entry.Action, entry.After = opArchive, agent.Encoded(left)
+		return o.store.Archive(ctx, left, *entry)
+	}, nil
 }
 
 // cameAfter reports whether the program, or the tool, was made after the operation.

@@ -30,6 +30,7 @@ type JudgedCall struct {
 	Method          string           `json:"method"`
 	Generation      *string          `json:"generation"`
 	Verdict         string           `json:"verdict"`
+	State           string           `json:"state"` // active, or proposed by somebody who may not operate
 	Expected        json.RawMessage  `json:"expected,omitempty"`
 	ExpectedType    string           `json:"expected_error_type,omitempty"`
 	Note            string           `json:"note"`
@@ -210,7 +211,7 @@ func (o *Operator) corrects(a *agent.Artifact, v *agent.Verdict) bool {
 }
 
 func judgedCall(a *agent.Artifact, v *agent.Verdict) JudgedCall {
-	out := JudgedCall{CallID: v.CallID, Role: a.Role, Method: a.MethodName, Verdict: v.Verdict, Expected: v.Expected, ExpectedType: v.ExpectedErrorType, Note: v.Note,
+	out := JudgedCall{CallID: v.CallID, Role: a.Role, Method: a.MethodName, Verdict: v.Verdict, State: v.State, Expected: v.Expected, ExpectedType: v.ExpectedErrorType, Note: v.Note,
 		DroppedFixtures: v.Dropped, Correction: agent.Correction{State: agent.CorrectionNone}}
 	if v.Generation != "" {
 		out.Generation = &v.Generation

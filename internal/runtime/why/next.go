@@ -33,7 +33,7 @@ func next(in *Input) []Step {
 	s := &steps{list: []Step{}, call: "/v1/calls/" + url.PathEscape(e.CallID), id: Argument(e.CallID)}
 	if running(e) {
 		s.add("follow its stages", "GET", s.call+"/events", "", "")
-		s.add("end it", "POST", s.call+"/cancel", "{}", "")
+		s.add("cancel it", "POST", s.call+"/cancel", "{}", "")
 	} else {
 		s.judge(in)
 		s.again(in)
@@ -57,7 +57,7 @@ func (s *steps) judge(in *Input) {
 	}
 	verdict := s.call + "/verdict"
 	if e.Verdict != "" {
-		s.add("take the verdict back", "DELETE", verdict, "", "recurgentd verdict "+s.id+" --drop")
+		s.add("withdraw the verdict", "DELETE", verdict, "", "recurgentd verdict "+s.id+" --drop")
 	}
 	if e.Verdict != agent.VerdictRight && (e.OutcomeStatus == agent.StatusOK || e.OutcomeAuthored) {
 		s.add("judge it right, which makes the answer an example", "POST", verdict, `{"verdict":"right"}`, "recurgentd right "+s.id)
@@ -105,7 +105,7 @@ func (s *steps) method(in *Input) {
 	case in.PolicyNow.ApprovalRequired && !a.Current().Approved:
 		s.add("approve the current program", "POST", path+"/approve", "{}", "recurgentd tools approve"+names)
 	}
-	s.add("have the next call write a new program", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
+	s.add("write a new program at the next call", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
 }
 
 // Names returns the role and the method as arguments of a command for a shell, with a space before each.

@@ -126,8 +126,22 @@ func changing(t *testing.T) []string {
 	return all
 }
 
+// lastAuditID keeps the id of the audit entry that the last reply names, "" where it names none.
+type lastAuditID struct {
+	http.RoundTripper
+	id string
+}
+
+func (l *lastAuditID) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := l.RoundTripper.RoundTrip(r)
+	if err == nil {
+		l.id = res.Header.Get("Recurgent-Audit-Id")
+	}
+	return res, err
+}
+
 // TestEveryOperationIsAudited does every operation of the document that changes something, and finds its entry in the audit trail, with who did it and
-// what was before and after. An operation that is new has to come here, or among the exceptions with a reason.
+// what was before and after, under the id that the reply names. An operation that is new has to come here, or among the exceptions with a reason.
 func TestEveryOperationIsAudited(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
@@ -141,11 +155,17 @@ func TestEveryOperationIsAudited(t *testing.T) {
 	}
 	d := rig.Start(t, m, "--auth-tokens-file", file)
 	eve, cal := person(d, "token-of-eve-0001", ""), person(d, "token-of-cal-0002", "")
+	last := &lastAuditID{RoundTripper: eve.HTTP.Transport}
+	eve.HTTP.Transport = last
 	done := map[string]bool{}
 	for _, op := range auditedOperations(eve, cal, m.Release) {
 		op.do()
 		done[op.id] = true
+		left := last.id
 		e := eve.List("/v1/maintenance/audit")[0]
+		if e["id"] != left {
+			t.Errorf("%s: the reply names the entry %q, the newest is %v", op.id, left, e["id"])
+		}
 		_, before := e["before"]
 		_, after := e["after"]
 		if e["action"] != op.action || e["principal"] != "eve" || e["actor"] != "eve" || before != op.before || after != op.after || e["target"] == "" {

@@ -1,0 +1,144 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// An AuditView is an entry of the audit trail with what has become of its operation.
+type AuditView struct {
+	agent.AuditEntry
+	UndoneBy    string       `json:"undone_by,omitempty"`    // the id of the entry that undid it; "" while it is in force
+	UndoRequest *UndoOffered `json:"undo_request"`           // nil where it cannot be undone, or would be refused as things stand
+	UndoRefused string       `json:"undo_refused,omitempty"` // why it would be refused
+}
+
+// UndoOffered is the request that undoes an operation, ready to be sent.
+type UndoOffered struct {
+	Method string          `json:"method"`
+	Path   string          `json:"path"`
+	Body   json.RawMessage `json:"body"`   // null: none
+	Scopes []string        `json:"scopes"` // all of which it needs
+}
+
+// AuditEntry returns an entry of the audit trail, store.ErrNotFound where there is none of that id.
+func (o *Operator) AuditEntry(ctx context.Context, id string) (AuditView, error) {
+	e, err := o.auditEntry(ctx, id)
+	if err != nil {
+		return AuditView{}, err
+	}
+	return o.auditView(ctx, e)
+}
+
+// AuditViews says of each entry what has become of its operation.
+func (o *Operator) AuditViews(ctx context.Context, entries []agent.AuditEntry) ([]AuditView, error) {
+	views := make([]AuditView, len(entries))
+	for i, e := range entries {
+		var err error
+		if views[i], err = o.auditView(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+	return views, nil
+}
+
+// auditEntry finds an entry.
+func (o *Operator) auditEntry(ctx context.Context, id string) (agent.AuditEntry, error) {
+	const page = 500
+	for before := ""; ; {
+		entries, err := o.store.Audit(ctx, store.AuditQuery{Before: before, Limit: page})
+		if err != nil {
+			return agent.AuditEntry{}, err
+		}
+		for _, e := range entries {
+			if e.ID == id {
+				return e, nil
+			}
+		}
+		if len(entries) < page {
+			return agent.AuditEntry{}, store.ErrNotFound
+		}
+		before = store.AuditCursor(&entries[len(entries)-1])
+	}
+}
+
+func (o *Operator) auditView(ctx context.Context, e agent.AuditEntry) (v AuditView, err error) {
+	v.AuditEntry = e
+	if v.UndoneBy, err = o.undos.by(ctx, o.store, e.ID); err != nil || v.UndoneBy != "" || e.Undo == "" {
+		return v, err
+	}
+	v.UndoRequest, err = o.offerUndo(ctx, e)
+	var refused *agent.InputError
+	if errors.As(err, &refused) {
+		v.UndoRefused, err = refused.Detail, nil
+	}
+	return v, err
+}
+
+// offerUndo returns the request that undoes the operation, or an *agent.InputError that says why none would do.
+func (o *Operator) offerUndo(ctx context.Context, e agent.AuditEntry) (*UndoOffered, error) {
+	scope := "operate"
+	if administers(e) {
+		scope = "admin"
+	}
+	request, inPlace := strings.CutPrefix(e.Undo, "POST /v1/maintenance/audit/")
+	switch {
+	case inPlace:
+		if _, err := o.planUndo(ctx, e, &agent.AuditEntry{}); err != nil {
+			return nil, err
+		}
+		return &UndoOffered{"POST", "/v1/maintenance/audit/" + request, json.RawMessage("{}"), []string{scope}}, nil
+	case strings.HasPrefix(e.Undo, irreversible):
+		return nil, cannotUndo(strings.TrimPrefix(e.Undo, irreversible), "")
+	case e.Action == opVerdict:
+		return o.offerVerdictBack(ctx, e)
+	case e.Action == opRecommendationApply, e.Action == opRecommendationDismiss:
+		return o.offerAdviceBack(ctx, e)
+	}
+	return nil, cannotUndo("it takes more than a request: "+e.Undo, "")
+}
+
+// offerVerdictBack offers to take a verdict back that stands as the operation left it.
+func (o *Operator) offerVerdictBack(ctx context.Context, e agent.AuditEntry) (*UndoOffered, error) {
+	var given auditedVerdict
+	if json.Unmarshal(e.After, &given) != nil || given.CallID == "" {
+		return nil, cannotUndo("the entry does not hold what was after", "")
+	}
+	a, _, err := o.findVerdict(ctx, given.CallID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrGone) {
+		return nil, err
+	}
+	if a == nil || !sameJSON(verdictOn(given.CallID)(a), e.After) {
+		return nil, cannotUndo("the call is judged differently now, or not at all", "")
+	}
+	return &UndoOffered{"DELETE", "/v1/calls/" + given.CallID + "/verdict", nil, []string{"call", "operate"}}, nil
+}
+
+// offerAdviceBack offers to take the last decision about a recommendation back.
+func (o *Operator) offerAdviceBack(ctx context.Context, e agent.AuditEntry) (*UndoOffered, error) {
+	decided, err := o.decided(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, known := decided[e.Target]
+	if !known || v.at != e.Timestamp {
+		return nil, cannotUndo("the recommendation was decided about again since", "")
+	}
+	err = o.adviceStands(ctx, v)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
+		return nil, cannotUndo("what it changed was changed again since", "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	verb := "apply"
+	if e.Action == opRecommendationDismiss {
+		verb = "dismiss"
+	}
+	return &UndoOffered{"POST", "/v1/recommendations/" + e.Target + "/" + verb, json.RawMessage(`{"undo":true}`), []string{"operate"}}, nil
+}
