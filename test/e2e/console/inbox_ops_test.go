@@ -86,7 +86,7 @@ func TestOpsInbox(t *testing.T) {
 
 	// Effects that are new.
 	eve.Do(200, "PUT", rig.MethodPath("echo", "m"), object{"code": reaches})
-	decide("effects", "Allow what it reaches", "gen-2", "after gen-1", "evil.example.org")
+	decide("effects", "Approve the effects", "gen-2", "after gen-1", "evil.example.org")
 	if e := eve.Get(rig.MethodPath("echo", "m") + "/effects"); e["origin"] != "approved" || !rig.Equal([]any{"evil.example.org"}, e["hosts"]) {
 		t.Errorf("after the effects were allowed: %v", e)
 	}
@@ -128,10 +128,10 @@ func TestOpsInbox(t *testing.T) {
 		return eve.Artifact("tax", "net")["correction"].(object)["state"] == "failed"
 	})
 	m.Answer("tax", "net", openaitest.Code(programNet70))
-	open("correction", "no program was found that answers better", "net(1000)", "answered 600, expected 700", "70 percent", "failed")
+	open("correction", "the model could not correct the program", "net(1000)", "answered 600, expected 700", "70 percent", "failed")
 	p.accessible("Inbox")
-	p.click("ul.entries > li >> " + button("Have the next call write a new program"))
-	p.click("dialog >> " + button("Have the next call write a new program"))
+	p.click("ul.entries > li >> " + button("Write a new program at the next call"))
+	p.click("dialog >> " + button("Write a new program at the next call"))
 	p.sees(".messages >> text=done")
 	eve.WantValue(eve.Call(eve.Session("tax"), "net", 1000), 700.0, "generated")
 	p.at("#/inbox?kind=correction")
@@ -140,4 +140,56 @@ func TestOpsInbox(t *testing.T) {
 		t.Errorf("the audit trail has %d operations of eve's", n)
 	}
 	p.clean()
+}
+
+// Who may decide sees in the bar how much waits, as it changes. Whoever proposed a verdict, with an expectation or without one, may withdraw it, in the inbox and at the call; to decide they are not
+// offered.
+func TestOpsWithdraw(t *testing.T) {
+	const eves, cals = "0123456789abcdef-eve", "0123456789abcdef-cal"
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve "+eves+" scopes=read,operate\ncal "+cals+" scopes=read,call\n"))
+	cal := person(d, cals)
+	call := cal.Call(cal.Session("tax"), "net", 1000)
+	b := newBrowser(t)
+	bar, proposer := b.open(t, "eve", d.URL, nil), b.open(t, "cal", d.URL, nil)
+	bar.signIn(eves)
+	proposer.signIn(cals)
+	const waiting = "nav a:has-text('Inbox') .badge"
+	propose := func(expected string) {
+		t.Helper()
+		proposer.at("#/calls/" + call.CallID)
+		proposer.click(button("Wrong …"))
+		proposer.fill("form textarea", expected)
+		proposer.click(button("Judge wrong"))
+		proposer.sees("text=It is a proposal")
+		bar.sees(waiting + ":text-is('1')")
+	}
+	gone := func(p *page, selector string) {
+		t.Helper()
+		p.do("waitForSelector", selector, object{"state": "detached"})
+	}
+	for _, expected := range []string{"", "700"} {
+		propose(expected)
+		proposer.click(button("Withdraw"))
+		gone(proposer, "text=It is a proposal")
+		gone(bar, waiting)
+		propose(expected)
+		proposer.at("#/inbox")
+		proposer.sees("ul.entries > li:has-text('tax.net')")
+		proposer.lacks(waiting)
+		for _, decision := range []string{"Confirm the verdict", "Accept the example", "Reject the example"} {
+			proposer.lacks(button(decision))
+		}
+		proposer.click(button("Withdraw the proposal"))
+		proposer.click("dialog >> " + button("Withdraw the proposal"))
+		proposer.sees("text=Nothing waits for a decision.")
+		gone(bar, waiting)
+	}
+	propose("")
+	bar.at("#/inbox")
+	bar.sees("ul.entries > li:has-text('proposed the verdict wrong')")
+	bar.lacks(button("Withdraw the proposal")) // it takes call, too
+	bar.lacks(button("Confirm the verdict"))
+	bar.accessible("Inbox with a number")
+	bar.clean()
+	proposer.clean()
 }

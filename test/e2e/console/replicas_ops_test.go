@@ -39,6 +39,13 @@ func TestReplicasPage(t *testing.T) {
 		p.sees(fmt.Sprintf("table[aria-label=Replicas] tr:has-text('%v'):has-text('%v'):has-text('%v')", x["id"], x["address"], x["version"]))
 	}
 	p.accessible("System of a replica")
+	ids := make([]string, 2)
+	for i, d := range all {
+		ids[i] = d.Do(200, "GET", "/v1/version", nil).Header.Get("Recurgent-Replica")
+	}
+	p.sees("text=Replica "+ids[1]+" answers", "dt:text-is('Calls') + dd:has-text('0 running')")
+	p.do("selectOption", "label:has-text('Replica') select", ids[0]) // its figures, through the one that is asked
+	p.sees("text=Replica "+ids[0]+" answers", "dt:text-is('Calls') + dd:has-text('1 running')", "tr:has-text('"+ids[0]+"') .badge:text-is('shown')")
 	p.at("#/live") // of a call that the other one runs
 	p.sees("tr:has-text('counter.wait') .badge:text-is('running')")
 	gate.Open()

@@ -36,10 +36,11 @@ export function headers(more) {
   return token.value ? { Authorization: `Bearer ${token.value}`, ...more } : { ...more };
 }
 
-/** send sends a request and returns the decoded body, undefined where there is none. It throws a Problem.
- * @param {string} method @param {string} to
- * @param {{body?: any, query?: Record<string, any>, headers?: Record<string, string>, signal?: AbortSignal}} [o] */
-export async function send(method, to, o = {}) {
+/** @typedef {{body?: any, query?: Record<string, any>, headers?: Record<string, string>, signal?: AbortSignal}} Sent */
+
+/** exchange sends a request and returns the decoded body, undefined where there is none, and the reply's headers. It throws a Problem.
+ * @param {string} method @param {string} to @param {Sent} [o] */
+export async function exchange(method, to, o = {}) {
   const sent = token.value;
   const h = headers(o.headers);
   if (o.body !== undefined) h['Content-Type'] ||= 'application/json';
@@ -52,8 +53,11 @@ export async function send(method, to, o = {}) {
   }
   await refuse(reply, sent);
   const text = await reply.text();
-  return text ? decode(text) : undefined;
+  return { body: text ? decode(text) : undefined, headers: reply.headers };
 }
+
+/** send is exchange for the body alone. @param {string} method @param {string} to @param {Sent} [o] */
+export const send = async (method, to, o) => (await exchange(method, to, o)).body;
 
 /** refuse throws the Problem of a reply that is none of success. A 401 asks for a token, unless another one has been set since.
  * @param {Response} reply @param {string} sent the token that the request carried */

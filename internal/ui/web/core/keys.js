@@ -1,8 +1,5 @@
 // The keyboard: '/' searches, j and k walk the rows, Enter opens one, g and a letter lead to a page, '?' lists all this.
-import { signal } from './html.js';
-
-/** Whether the list of keys is shown. */
-export const helping = signal(false);
+import { helping } from './session.js';
 
 /** Pages by the letter after g. */
 export const letters = { l: 'live', t: 'tools', i: 'inbox', s: 'sessions', u: 'usage', p: 'policy', a: 'audit', y: 'system' };

@@ -1,58 +1,55 @@
 // The shell: what is around every page.
 import { html, render, useEffect, useState } from './html.js';
+import { later } from './later.js';
 import { route, href, go } from './route.js';
-import { listen, helping } from './keys.js';
 import { theme, nextTheme } from './theme.js';
-import { token, who, locked, setToken, can } from './session.js';
+import { token, who, waiting, helping, locked, setToken, can } from './session.js';
 import { get } from './api.js';
-import { Messages } from '../parts/dialog.js';
-import { Failure } from '../parts/load.js';
+import { Messages } from '../parts/message.js';
+import { Failure } from '../parts/failure.js';
+import { Page } from '../parts/page.js';
 
-/** Pages by the first part of the address. Each is loaded when it is first opened. */
-const pages = /** @type {Record<string, {title: string, scope?: string, load: () => Promise<{default: any}>}>} */ ({
-  live: { title: 'Live', load: () => import('../pages/live.js') },
-  tools: { title: 'Tools', load: () => import('../pages/tools.js') },
-  inbox: { title: 'Inbox', load: () => import('../pages/inbox.js') },
-  sessions: { title: 'Sessions', load: () => import('../pages/sessions.js') },
-  usage: { title: 'Usage', load: () => import('../pages/usage.js') },
-  policy: { title: 'Policy', load: () => import('../pages/policy.js') },
-  audit: { title: 'Audit', scope: 'operate', load: () => import('../pages/audit.js') },
-  system: { title: 'System', load: () => import('../pages/system.js') },
+/** Pages by the first part of the address. */
+const pages = /** @type {Record<string, {title: string, scope?: string, page: any}>} */ ({
+  live: { title: 'Live', page: later(() => import('../pages/live.js'), true) },
+  tools: { title: 'Tools', page: later(() => import('../pages/tools.js')) },
+  inbox: { title: 'Inbox', page: later(() => import('../pages/inbox.js')) },
+  sessions: { title: 'Sessions', page: later(() => import('../pages/sessions.js')) },
+  usage: { title: 'Usage', page: later(() => import('../pages/usage.js')) },
+  policy: { title: 'Policy', page: later(() => import('../pages/policy.js')) },
+  audit: { title: 'Audit', scope: 'operate', page: later(() => import('../pages/audit.js')) },
+  system: { title: 'System', page: later(() => import('../pages/system.js')) },
 });
-const others = /** @type {typeof pages} */ ({ calls: { title: 'Call', load: () => import('../pages/call.js') } });
-
-const loaded = /** @type {Record<string, any>} */ ({});
+const all = new Map(Object.entries({ ...pages, calls: { page: later(() => import('../pages/call.js')) } }));
+const SignIn = later(() => import('../pages/extra.js').then((m) => ({ default: m.SignIn })));
+const Help = later(() => import('../pages/extra.js').then((m) => ({ default: m.Help })));
 
 /** Content shows the page of the address. */
 function Content() {
-  const { parts } = route.value;
-  const name = parts[0] || 'live';
-  const page = pages[name] || others[name];
-  const [, setTurn] = useState(0);
-  const [error, setError] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    setError(null);
-    if (!page || loaded[name]) return;
-    page.load().then((m) => ((loaded[name] = m.default), setTurn((n) => n + 1)), () => setError(new Error('The page could not be loaded. The daemon may have been updated.')));
-  }, [name]);
+  const { parts, query } = route.value;
   const where = parts.join('/');
-  useEffect(() => {
-    scrollTo(0, 0);
-    if (where !== first) /** @type {HTMLElement | null} */ (document.querySelector('main h1'))?.focus({ preventScroll: true });
+  useEffect(() => scrollTo(0, 0), [where]);
+  const shown = () => {
+    if (where !== first) heading()?.focus({ preventScroll: true });
     first = null;
-  }, [where, loaded[name]]);
-  if (!page) return html`<h1 tabindex="-1">There is no such page</h1><p><a href=${href(['live'])}>Go to Live</a></p>`;
-  if (error) return html`<${Failure} error=${error} retry=${() => location.reload()} />`;
-  const Shown = loaded[name];
-  return Shown ? html`<${Shown} key=${where} parts=${parts.slice(1)} query=${route.value.query} />` : html`<p class="quiet" role="status">Loading …</p>`;
+  };
+  return html`<${all.get(parts[0] || 'live')?.page || Missing} key=${where} parts=${parts.slice(1)} query=${query} onShown=${shown} />`;
 }
 let first = /** @type {string | null} */ (route.value.parts.join('/'));
+
+const heading = () => /** @type {HTMLElement | null} */ (document.querySelector('main h1'));
+
+/** @param {{onShown: () => void}} p */
+function Missing({ onShown }) {
+  useEffect(onShown, []);
+  return html`<${Page} title="There is no such page"><p><a href=${href(['live'])}>Go to Live</a></p></${Page}>`;
+}
 
 function Nav() {
   const at = route.value.parts[0] || 'live';
   return html`<nav class="pages" aria-label="Pages">
     ${Object.entries(pages).filter(([, p]) => can(p.scope)).map(([name, p]) =>
-      html`<a href=${href([name])} aria-current=${name === at || (name === 'live' && at === 'calls') ? 'page' : undefined}>${p.title}</a>`)}
+      html`<a href=${href([name])} aria-current=${name === at || (name === 'live' && at === 'calls') ? 'page' : undefined}>${p.title}${name === 'inbox' && waiting.value > 0 && html` <span class="badge info" title="${waiting.value} to decide">${waiting.value}</span>`}</a>`)}
   </nav>`;
 }
 
@@ -86,26 +83,32 @@ function useWho() {
   return { error, retry: () => setTurn((n) => n + 1) };
 }
 
+/** useWaiting keeps the number of those things that wait, for whoever may decide them. */
+function useWaiting() {
+  const decides = can('operate');
+  useEffect(() => {
+    if (!decides) return;
+    const watched = import('./waiting.js').then((m) => m.watch(), () => () => {});
+    return () => void watched.then((end) => end());
+  }, [decides, token.value]);
+}
+
 function App() {
   const { error, retry } = useWho();
-  const [Extra, setExtra] = useState(/** @type {any} */ (null));
-  const extra = locked.value !== null ? 'signin' : helping.value ? 'help' : '';
-  useEffect(() => {
-    if (extra) import('../pages/extra.js').then((m) => setExtra(m));
-  }, [extra]);
-  if (locked.value !== null) return html`<${Bar} /><main id="main">${Extra && html`<${Extra.SignIn} />`}</main>`;
+  useWaiting();
+  if (locked.value !== null) return html`<${Bar} /><main id="main"><${SignIn} /></main>`;
   return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <${Bar} />
     <main id="main">${who.value ? html`<${Content} />` : error ? html`<${Failure} error=${error} retry=${retry} />` : html`<p class="quiet" role="status">Loading …</p>`}</main>
-    ${helping.value && Extra && html`<${Extra.Help} />`}
+    ${helping.value && html`<${Help} />`}
     <${Messages} />`;
 }
 
 /** skip moves the focus without changing the address. @param {Event} e */
 function skip(e) {
   e.preventDefault();
-  /** @type {HTMLElement | null} */ (document.querySelector('main h1'))?.focus();
+  heading()?.focus();
 }
 
-listen((page) => go(href([page])));
 render(html`<${App} />`, document.body);
+import('./keys.js').then((m) => m.listen((page) => can(pages[page].scope) && go(href([page]))), () => {});

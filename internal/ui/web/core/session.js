@@ -1,4 +1,4 @@
-// Who looks: the access token, kept in the tab's session storage alone, and what it may do.
+// What all of the page shares: who looks, by the access token, which is kept in the tab's session storage alone, and what it may do.
 import { signal } from './html.js';
 
 const KEY = 'recurgent.token';
@@ -11,6 +11,12 @@ export const locked = signal(/** @type {string | null} */ (null));
 
 /** What the daemon says of whoever looks; null before it has answered. */
 export const who = signal(/** @type {import('./types').Me | null} */ (null));
+
+/** How much waits in the inbox; 0 where that is not known. */
+export const waiting = signal(0);
+
+/** Whether the list of keys is shown. */
+export const helping = signal(false);
 
 /** @param {string} value '' signs out */
 export function setToken(value) {

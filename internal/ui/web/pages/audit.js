@@ -1,11 +1,11 @@
 // Audit: who did what, and its undo.
-import { html, useState } from '../core/html.js';
-import { href, setQuery } from '../core/route.js';
+import { html } from '../core/html.js';
+import { href, route, setQuery } from '../core/route.js';
 import { ago, fullTime, words } from '../core/format.js';
-import { path } from '../core/api.js';
+import { get, path } from '../core/api.js';
 import { Page, Badge } from '../parts/page.js';
-import { Empty } from '../parts/load.js';
-import { Listing, usePage } from '../parts/table.js';
+import { Empty, Shown, useLoad } from '../parts/load.js';
+import { Listing, usePage } from '../parts/listing.js';
 import { Action } from '../parts/action.js';
 import { Dialog } from '../parts/dialog.js';
 import { Json } from '../parts/value.js';
@@ -18,29 +18,40 @@ function Target({ of }) {
   return to ? html`<a href=${to}>${of.target}</a>` : html`<span>${of.target}</span>`;
 }
 
-/** scopeOf is the scope that taking an operation back needs, which is that of the operation. @param {any} e */
-const scopeOf = (e) => (e.action.startsWith('connection.') || JSON.stringify(e.before?.spend) !== JSON.stringify(e.after?.spend) ? 'admin' : 'operate');
+/** shown leads to an entry, beside the list as it is. @param {string} id */
+const shown = (id) => href(['audit'], { ...route.value.query, entry: id });
+
+/** Undo offers what takes an operation back, where something does. @param {{of: any, onDone: () => void}} p */
+const Undo = ({ of, onDone }) => of.undo_request && html`<${Action} label="Undo" method=${of.undo_request.method} path=${of.undo_request.path} body=${of.undo_request.body ?? undefined} scope=${of.undo_request.scopes.join(' ')}
+  reason=${of.undo_request.path.endsWith('/undo')} confirm=${of.undo_request.path.endsWith('/undo') ? undefined : html`This sends <code>${of.undo_request.method} ${of.undo_request.path}</code>.`} onDone=${onDone} done="Undone." />`;
 
 /** @param {{query: Record<string, string>}} p */
 export default function Audit({ query }) {
   const of = usePage('/v1/maintenance/audit', { principal: query.principal });
-  const [open, setOpen] = useState(/** @type {any} */ (null));
-  const undone = new Set((of.data?.data || []).map((/** @type {any} */ e) => e.undoes).filter(Boolean));
   const head = of.data?.head;
   return html`<${Page} title="Audit" note=${html`What people changed, newest first.${head?.seq ? html` Each entry holds the hash of the one before; the last, ${head.seq}, has <code title=${head.hash}>${head.hash.slice(0, 12)}</code>` : ''}`}>
     <form class="filters" role="search" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}><label>By<input type="search" placeholder="a person's name" data-search value=${query.principal || ''} spellcheck=${false} onChange=${(/** @type {any} */ e) => setQuery({ principal: e.target.value.trim() })} /></label></form>
     <${Listing} of=${of} label="Audit trail" id=${(/** @type {any} */ e) => e.id} filtered=${!!query.principal} columns=${[
-      { title: 'Operation', cell: (/** @type {any} */ e) => html`<button type="button" class="link" onClick=${() => setOpen(e)}>${words(e.action)}</button>${undone.has(e.id) && html` <${Badge} text="undone" />`}` },
+      { title: 'Operation', cell: (/** @type {any} */ e) => html`<a href=${shown(e.id)}>${words(e.action)}</a>${e.undone_by && html` <${Badge} text="undone" />`}` },
       { title: 'Target', wide: true, cell: (/** @type {any} */ e) => html`<${Target} of=${e} />${e.reason && html` <span class="quiet">“${e.reason}”</span>`}` },
       { title: 'By', cell: (/** @type {any} */ e) => e.principal || e.actor },
       { title: 'When', num: true, cell: (/** @type {any} */ e) => html`<time datetime=${e.timestamp} title=${fullTime(e.timestamp)}>${ago(e.timestamp)}</time>` },
-      { title: 'Undo', num: true, cell: (/** @type {any} */ e) => e.undo && !undone.has(e.id) && html`<${Action} label="Undo" path=${path`/v1/maintenance/audit/${e.id}/undo`} body=${{}} scope=${scopeOf(e)} reason onDone=${of.reload} done="Undone." />` },
+      { title: 'Undo', num: true, cell: (/** @type {any} */ e) => html`<${Undo} of=${e} onDone=${of.reload} />` },
     ]} empty=${html`<${Empty} title="Nobody has done anything yet."><p>Operations show here: verdicts, rollbacks, approvals, changes of the policy.</p></${Empty}>`} />
-    ${open && html`<${Dialog} title=${words(open.action)} wide onClose=${() => setOpen(null)}>
-      <p>${open.target} <span class="quiet">by ${open.principal || open.actor}, ${fullTime(open.timestamp)}</span></p>
-      ${open.erased && html`<p class="quiet">Its content was erased together with its session.</p>`}
-      ${open.before !== undefined && open.before !== null && html`<h3>Before</h3><${Json} value=${open.before} />`}
-      ${open.after !== undefined && open.after !== null && html`<h3>After</h3><${Json} value=${open.after} />`}
-      <form method="dialog" class="buttons"><button type="submit" class="main">Close</button></form></${Dialog}>`}
+    ${query.entry && html`<${Entry} key=${query.entry} id=${query.entry} page=${of} onClose=${() => setQuery({ entry: '', after: query.after })} />`}
   </${Page}>`;
+}
+
+/** Entry shows one entry, also one that is not on the page. @param {{id: string, page: ReturnType<typeof usePage>, onClose: () => void}} p */
+function Entry({ id, page, onClose }) {
+  const of = useLoad((signal) => get(path`/v1/maintenance/audit/${id}`, {}, signal), [id, page.data]);
+  return html`<${Dialog} title=${of.data ? words(of.data.action) : 'Entry'} wide onClose=${onClose}><${Shown} of=${of}>${(/** @type {any} */ e) => html`
+    <p>${e.target} <span class="quiet">by ${e.principal || e.actor}, ${fullTime(e.timestamp)}</span></p>
+    ${e.undone_by && html`<p>It was undone: <a href=${shown(e.undone_by)}>${e.undone_by}</a></p>`}
+    ${e.undoes && html`<p>It undid <a href=${shown(e.undoes)}>${e.undoes}</a></p>`}
+    ${e.undo_refused && html`<p class="quiet">No undo: ${e.undo_refused}.</p>`}
+    ${e.erased && html`<p class="quiet">Its content was erased together with its session.</p>`}
+    ${e.before !== undefined && e.before !== null && html`<h3>Before</h3><${Json} value=${e.before} />`}
+    ${e.after !== undefined && e.after !== null && html`<h3>After</h3><${Json} value=${e.after} />`}`}</${Shown}>
+    <form method="dialog" class="buttons"><button type="submit" class="main">Close</button></form></${Dialog}>`;
 }

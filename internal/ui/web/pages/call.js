@@ -90,7 +90,7 @@ function Next({ next, onDone }) {
   const left = next.filter((n) => n.method !== 'GET' && !/\/(verdict|replay|cancel)$/.test(n.path));
   if (!left.length) return null;
   return html`<h3>Next</h3><ul class="next">${left.map((n) => html`<li><${Action} label=${n.name[0].toUpperCase() + n.name.slice(1)} method=${n.method} path=${n.path} body=${n.body ?? undefined}
-    headers=${n.method === 'PATCH' ? { 'Content-Type': 'application/merge-patch+json' } : undefined} scope=${/\/v1\/(calls|sessions|predict|functions)/.test(n.path) ? 'call' : 'operate'} confirm=${html`This sends <code>${n.method} ${n.path}</code>.`} undo="next" onDone=${onDone} /></li>`)}</ul>`;
+    headers=${n.method === 'PATCH' ? { 'Content-Type': 'application/merge-patch+json' } : undefined} scope=${/\/v1\/(calls|sessions|predict|functions)/.test(n.path) ? 'call' : 'operate'} confirm=${html`This sends <code>${n.method} ${n.path}</code>.`} onDone=${onDone} /></li>`)}</ul>`;
 }
 
 /** Replay runs the program again on what was recorded. @param {{call: any}} p */

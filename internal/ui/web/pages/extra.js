@@ -1,7 +1,7 @@
 // What is around the pages and seldom seen: signing in, and the list of keys.
 import { html, useState } from '../core/html.js';
-import { setToken, locked } from '../core/session.js';
-import { helping, letters } from '../core/keys.js';
+import { helping, locked, setToken } from '../core/session.js';
+import { letters } from '../core/keys.js';
 import { Dialog } from '../parts/dialog.js';
 
 export function SignIn() {

@@ -5,7 +5,7 @@ import { can } from '../core/session.js';
 import { ago, args, fullTime, json, percent, words } from '../core/format.js';
 import { Page, Badge, Facts } from '../parts/page.js';
 import { Empty, Failure } from '../parts/load.js';
-import { Pager, usePage } from '../parts/table.js';
+import { Pager, usePage } from '../parts/listing.js';
 import { href } from '../core/route.js';
 import { Action } from '../parts/action.js';
 import { toCall, toMethod } from '../parts/calls.js';
@@ -31,9 +31,9 @@ const Entry = ({ of, onDone }) => html`<li class="card" data-row tabindex="0">
   <div class="headline"><h2><${Badge} text=${of.kind} kind="info" /> <a href=${of.method ? toMethod(of.role, of.method) : href(['tools', of.role])}>${of.role}${of.method ? `.${of.method}` : ''}</a></h2><span class="quiet" title=${fullTime(of.since)}>${ago(of.since)}</span></div>
   <p class="prose">${of.summary.charAt(0).toUpperCase() + of.summary.slice(1)}.</p>
   <${Evidence} of=${of} />
-  <div class="buttons">${of.operations.map((/** @type {any} */ o, /** @type {number} */ i) => html`<${Action} label=${o.name[0].toUpperCase() + o.name.slice(1)} method=${o.method} path=${o.path} body=${o.body ?? undefined} scope=${o.path.endsWith('/verdict') ? `call ${o.scope}` : o.scope} main=${!i} danger=${i > 0 && /quarantine|archive|reject/.test(`${o.path} ${o.name}`)} undo="inbox"
+  <div class="buttons">${of.operations.map((/** @type {any} */ o, /** @type {number} */ i) => html`<${Action} label=${o.name[0].toUpperCase() + o.name.slice(1)} method=${o.method} path=${o.path} body=${o.body ?? undefined} scope=${o.scopes.join(' ')} main=${!i} danger=${i > 0 && /quarantine|archive|reject/.test(`${o.path} ${o.name}`)}
       confirm=${html`This sends <code>${o.method} ${o.path}</code>.`} onDone=${onDone} />`)}
-    ${!can('operate') && html`<span class="quiet">Deciding needs the scope operate.</span>`}</div>
+    ${!can(of.operations[0].scopes.join(' ')) && html`<span class="quiet">Deciding needs the ${of.operations[0].scopes.length > 1 ? 'scopes' : 'scope'} ${of.operations[0].scopes.join(' and ')}.</span>`}</div>
 </li>`;
 
 /** @param {{of: any}} p */

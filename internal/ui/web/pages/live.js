@@ -7,15 +7,18 @@ import { can } from '../core/session.js';
 import { forest } from '../core/tree.js';
 import { plural } from '../core/format.js';
 import { Page } from '../parts/page.js';
-import { Table, usePage, Listing } from '../parts/table.js';
-import { Empty, Failure } from '../parts/load.js';
+import { Table } from '../parts/table.js';
+import { Empty, Failure } from '../parts/failure.js';
 import { columns } from '../parts/calls.js';
+import { later } from '../core/later.js';
+
+const Log = later(() => import('./log.js'), true);
 
 const KEPT = 200; // calls in view
 const POLL = 2000; // ms between looks at what runs, while the page is visible
 
 /** filter makes the query of the log of the page's own. @param {Record<string, string>} q */
-function filter(q) {
+export function filter(q) {
   const [role, method] = (q.q || '').split('.', 2);
   return { session_id: q.session, role: role || undefined, method: method || undefined, status: q.status, source: q.source, error_type: q.error, weak_success: q.weak };
 }
@@ -117,24 +120,15 @@ function Now({ query }) {
   </${Page}>`;
 }
 
-/** Log is the same, page by page and standing still. @param {{query: Record<string, string>}} p */
-function Log({ query }) {
-  const of = usePage('/v1/calls', filter(query));
-  return html`<${Page} title="Call log" note="Older calls, page by page." actions=${html`<a class="button" href="#/live">Follow live</a>`}>
-    <${Filters} query=${query} />
-    <${Listing} of=${of} columns=${columns} label="Calls" id=${(/** @type {any} */ c) => c.call_id} empty=${html`<${Nothing} />`} filtered=${Object.keys(query).some((k) => k !== 'log' && k !== 'after')} />
-  </${Page}>`;
-}
-
 /** @param {{filtered?: boolean}} p */
-const Nothing = ({ filtered }) => filtered
+export const Nothing = ({ filtered }) => filtered
   ? html`<${Empty} title="No call matches."><p><a href="#/live">Clear the filters</a></p></${Empty}>`
   : html`<${Empty} title="No calls yet."><p>Calls show here as they end.${can('call') ? ' Make one in a terminal:' : ' Making one needs the scope call.'}</p>
     ${can('call') && html`<pre>recurgentd call${location.port === '8420' ? '' : ` --url ${location.origin}`} calculator add 2 3</pre>
     <p>or <a href="#/sessions/new">start a session here</a>.</p>`}</${Empty}>`;
 
 /** @param {{query: Record<string, string>}} p */
-function Filters({ query }) {
+export function Filters({ query }) {
   const set = (/** @type {string} */ name) => (/** @type {any} */ e) => setQuery({ [name]: e.target.value.trim() });
   const pick = (/** @type {string} */ name, /** @type {string} */ label, /** @type {[string, string][]} */ options) => html`<label>${label}<select onChange=${set(name)}>
     ${[['', 'all'], ...options].map(([v, text]) => html`<option value=${v} selected=${(query[name] || '') === v}>${text}</option>`)}</select></label>`;

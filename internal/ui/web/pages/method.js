@@ -7,7 +7,8 @@ import { Page, Section, Facts, Badge, Tabs } from '../parts/page.js';
 import { absent, Shown, useLoad, Empty } from '../parts/load.js';
 import { Action } from '../parts/action.js';
 import { Code, Json } from '../parts/value.js';
-import { Table, Listing, usePage } from '../parts/table.js';
+import { Table } from '../parts/table.js';
+import { Listing, usePage } from '../parts/listing.js';
 import { columns as calls, toMethod, toTool } from '../parts/calls.js';
 import { Generations } from '../parts/generations.js';
 import { Examples } from '../parts/examples.js';
@@ -39,13 +40,13 @@ export default function Method({ role, method, query }) {
 
 /** Operations are what a person can do with the method now. @param {{of: any, url: string, onDone: () => void}} p */
 function Operations({ of, url, onDone }) {
-  const act = (/** @type {string} */ label, /** @type {string} */ name, /** @type {any} */ more = {}) => html`<${Action} label=${label} path="${url}/${name}" body=${{}} scope="operate" reason undo="method" onDone=${onDone} ...${more} />`;
+  const act = (/** @type {string} */ label, /** @type {string} */ name, /** @type {any} */ more = {}) => html`<${Action} label=${label} path="${url}/${name}" body=${{}} scope="operate" reason onDone=${onDone} ...${more} />`;
   return html`${of.approved === false && act('Approve', 'approve', { main: true })}
     ${of.quarantined && act('Release', 'release', { main: true })}
     ${of.pinned ? act('Unpin', 'unpin') : act('Pin', 'pin', { confirm: 'The current program stays, whatever fails, until it is unpinned.' })}
     ${act('Regenerate', 'regenerate', { confirm: 'At the next call the model writes a new program.' })}
     ${!of.quarantined && act('Quarantine', 'quarantine', { danger: true, confirm: 'Its program answers no calls until it is released.' })}
-    <${Action} label="Archive" method="DELETE" path=${url} scope="operate" reason danger undo="method" confirm="The method and its programs are archived. It can be undone." onDone=${() => { location.hash = toTool(of.role); }} />`;
+    <${Action} label="Archive" method="DELETE" path=${url} scope="operate" reason danger confirm="The method and its programs are archived. It can be undone." onDone=${() => { location.hash = toTool(of.role); }} />`;
 }
 
 /** @param {{of: any}} p */
@@ -94,7 +95,7 @@ function Effects({ url, onDone }) {
     const lacks = current && reached(current.lacks).length > 0;
     const join = (/** @type {string} */ k) => [...new Set([...(e[k] || []), ...(current?.lacks[k] || [])])];
     return html`<${Section} title="Manifest" note=${e.policy === 'enforce' ? 'What the method may touch. The policy denies everything else.' : 'What the method touches. The policy only observes: anything else is counted and logged.'}
-        actions=${lacks && html`<${Action} label="Allow what it lacks" method="PUT" path="${url}/effects" body=${{ hosts: join('hosts'), methods: join('methods'), tools: join('tools'), files: join('files') }} scope="operate" reason main undo="effects" onDone=${() => (of.reload(), onDone())} />`}>
+        actions=${lacks && html`<${Action} label="Allow what it lacks" method="PUT" path="${url}/effects" body=${{ hosts: join('hosts'), methods: join('methods'), tools: join('tools'), files: join('files') }} scope="operate" reason main onDone=${() => (of.reload(), onDone())} />`}>
         ${reached(e).length ? reached(e) : html`<p class="quiet">${e.origin === 'none' ? 'No call has been observed yet.' : 'Nothing external, and no other tool.'}</p>`}
         ${e.origin === 'approved' && html`<p class="quiet">Approved by ${e.approved_by}, ${ago(e.approved_at)}.</p>`}
       </${Section}>

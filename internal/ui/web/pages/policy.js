@@ -54,7 +54,7 @@ function Switches({ policy, reload }) {
   });
   const changed = Object.keys(patch).length;
   return html`${changed > 0 && html`<${Section} title=${`${plural(changed, 'change')} not saved yet`} actions=${html`<button type="button" onClick=${() => setPatch({})}>Discard</button>
-      <${Action} label="Change the policy" method="PATCH" path="/v1/policy" body=${patch} headers=${PATCH} scope="operate" main undo="policy" confirm=${html`It takes effect at once: <code>${json(patch, 300)}</code>`} onDone=${() => (setPatch({}), reload())} />`}>
+      <${Action} label="Change the policy" method="PATCH" path="/v1/policy" body=${patch} headers=${PATCH} scope="operate" main confirm=${html`It takes effect at once: <code>${json(patch, 300)}</code>`} onDone=${() => (setPatch({}), reload())} />`}>
       <${DryRun} patch=${patch} /></${Section}>`}
     ${[...groups, /** @type {[string, Record<string, string>]} */ (['Others', others])].map(([title, members]) => html`<${Section} title=${title}><div class="switches">
       ${Object.entries(members).filter(([k]) => k in policy).sort(([a], [b]) => broad(policy[a]) - broad(policy[b])).map(([k, what]) => html`<${Switch} key=${k} name=${k} what=${what} value=${k in patch ? patch[k] : policy[k]} was=${policy[k]} onChange=${(/** @type {any} */ v) => set(k, v)} />`)}

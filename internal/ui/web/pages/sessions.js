@@ -6,7 +6,7 @@ import { can } from '../core/session.js';
 import { ago, args, count, duration, fullTime, source, time, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
 import { Shown, useLoad, Empty, Failure } from '../parts/load.js';
-import { Listing, usePage } from '../parts/table.js';
+import { Listing, usePage } from '../parts/listing.js';
 import { Action, Curl } from '../parts/action.js';
 import { Json } from '../parts/value.js';
 import { toCall } from '../parts/calls.js';

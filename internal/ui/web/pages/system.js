@@ -1,6 +1,7 @@
 // System: the daemon itself.
 import { html } from '../core/html.js';
-import { get, Problem } from '../core/api.js';
+import { exchange, get, Problem, withQuery } from '../core/api.js';
+import { href, setQuery } from '../core/route.js';
 import { can, who } from '../core/session.js';
 import { ago, bytes, count, plural, source, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
@@ -13,22 +14,29 @@ const optional = (path, signal) => get(path, {}, signal).catch((e) => {
   throw e;
 });
 
-export default function System() {
-  const of = useLoad((signal) => get('/v1/version', {}, signal), []);
-  const ready = useLoad((signal) => fetch('/readyz', { signal }).then((r) => r.ok), []);
+/** @param {{query: Record<string, string>}} p */
+export default function System({ query }) {
+  const asked = { replica: query.replica };
+  const of = useLoad((signal) => exchange('GET', '/v1/version', { query: asked, signal }).then(({ body, headers }) => ({ ...body, replica: headers.get('Recurgent-Replica') })), [query.replica]);
+  const ready = useLoad(async (signal) => (query.replica ? undefined : (await fetch('/readyz', { signal })).ok), [query.replica]);
   const replicas = useLoad((signal) => (can('operate') ? optional('/v1/replicas', signal) : Promise.resolve(null)), []);
-  const now = useLoad((signal) => (can('admin') ? optional('/v1/system', signal) : Promise.resolve(null)), []);
+  const now = useLoad((signal) => (can('admin') ? optional(withQuery('/v1/system', asked), signal) : Promise.resolve(null)), [query.replica]);
   const trends = useLoad((signal) => get('/v1/reports/trends', { window: '24h' }, signal), []);
-  return html`<${Page} title="System" actions=${html`<a class="button" href="/docs">REST reference</a>`}>
+  const several = replicas.data?.data.length > 1;
+  const answers = of.data?.replica;
+  const isReady = now.data ? now.data.ready : ready.data;
+  return html`<${Page} title="System" actions=${html`<a class="button" href="/docs">REST reference</a>`} note=${answers && `Replica ${answers} answers: version, sandbox and figures are its own. Calls of the last 24 hours are those of all replicas.`}>
+    ${several && html`<form class="filters" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}><label>Replica<select data-search onChange=${(/** @type {any} */ e) => setQuery({ replica: e.target.value })}>
+      <option value="">whichever answers</option>${replicas.data.data.map((/** @type {any} */ r) => html`<option value=${r.id} selected=${r.id === query.replica}>${r.id}${r.address ? `, ${r.address}` : ''}</option>`)}</select></label></form>`}
     <${Shown} of=${of}>${(/** @type {any} */ v) => html`<div class="columns"><div>
-        <${Section} title="Daemon" actions=${ready.data !== undefined && html`<${Badge} text=${ready.data ? 'ready' : 'not ready'} kind=${ready.data ? 'good' : 'bad'} />`}><${Facts} of=${[
+        <${Section} title="Daemon" actions=${isReady !== undefined && html`<${Badge} text=${isReady ? 'ready' : 'not ready'} kind=${isReady ? 'good' : 'bad'} />`}><${Facts} of=${[
           ['Version', `${v.version}${v.revision ? `, ${v.revision.slice(0, 12)}` : ''}`], ['Go', v.go_version], ['Engine', v.engine], ['Tier', v.tier],
           ['Compiled', v.native && `${v.native.state}${v.native.toolchain ? `, by ${v.native.toolchain}` : ''}${v.native.why ? `: ${v.native.why}` : ''}`],
           ['You', who.value && `${who.value.name} in ${who.value.namespace}: ${who.value.scopes.join(', ')}`],
         ]} /></${Section}>
         ${now.data && html`<${Now} of=${now.data} />`}
         ${replicas.data?.data.length > 0 && html`<${Section} title="Replicas"><${Table} label="Replicas" rows=${replicas.data.data} columns=${[
-          { title: 'Replica', wide: true, cell: (/** @type {any} */ r) => html`${r.id} <span class="quiet">${r.address}</span>` }, { title: 'Version', minor: true, cell: (/** @type {any} */ r) => r.version },
+          { title: 'Replica', wide: true, cell: (/** @type {any} */ r) => html`<a href=${href(['system'], { replica: r.id })}>${r.id}</a> <span class="quiet">${r.address}</span>${r.id === answers && html` <${Badge} text="shown" kind="info" />`}` }, { title: 'Version', minor: true, cell: (/** @type {any} */ r) => r.version },
           { title: 'Started', num: true, minor: true, cell: (/** @type {any} */ r) => ago(r.started_at) }, { title: 'Sessions', num: true, cell: (/** @type {any} */ r) => count(r.sessions_owned) }, { title: 'Calls', num: true, cell: (/** @type {any} */ r) => count(r.calls_in_flight) }]} /></${Section}>`}
         <${Section} title="Last 24 hours"><${Shown} of=${trends}>${(/** @type {any} */ t) => html`<${Facts} of=${[
           ['Calls', count(t.total.calls)], ['Errors', count(t.total.errors)], ['Weak successes', count(t.total.weak_successes)], ['Corrections', count(t.total.corrections)],

@@ -6,7 +6,8 @@ import { ago, count, money, percent, plural, words } from '../core/format.js';
 import { can } from '../core/session.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
 import { absent, Shown, useLoad, Empty } from '../parts/load.js';
-import { Listing, usePage, Table } from '../parts/table.js';
+import { Table } from '../parts/table.js';
+import { Listing, usePage } from '../parts/listing.js';
 import { Action } from '../parts/action.js';
 import { Json } from '../parts/value.js';
 import { toMethod, toTool } from '../parts/calls.js';
@@ -69,7 +70,7 @@ function Tool({ role }) {
   if (absent(of.error) && !list.data?.data?.length) return html`<${Page} title=${role} crumbs=${[{ href: href(['tools']), text: 'Tools' }]}>
     <${Empty} title="There is no tool of this name."><p>Either nobody called it, or no program of it has passed yet.</p><p><a href=${href(['live'], { log: 1, q: role })}>Its calls</a></p></${Empty}></${Page}>`;
   return html`<${Page} title=${role} crumbs=${[{ href: href(['tools']), text: 'Tools' }]}
-      actions=${html`<a class="button" href=${href(['live'], { q: role })}>Calls</a><${Action} label="Archive" method="DELETE" path=${path`/v1/tools/${role}`} scope="operate" reason danger undo="tool"
+      actions=${html`<a class="button" href=${href(['live'], { q: role })}>Calls</a><${Action} label="Archive" method="DELETE" path=${path`/v1/tools/${role}`} scope="operate" reason danger
         confirm="The tool and its methods are archived: they answer no more until they are restored." onDone=${() => { location.hash = href(['tools']); }} />`}>
     <${Listing} of=${list} columns=${rows} label="Methods" id=${(/** @type {any} */ m) => m.method_name} empty=${html`<${Empty} title="No method has a program."><p>The model writes one at the first call of a method.</p></${Empty}>`} />
     <${Shown} of=${of}>${(/** @type {any} */ t) => html`<${Contract} tool=${t} />`}</${Shown}>

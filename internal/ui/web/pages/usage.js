@@ -7,7 +7,8 @@ import { isDark, theme } from '../core/theme.js';
 import { ago, count, money, percent, words } from '../core/format.js';
 import { Page, Section } from '../parts/page.js';
 import { Shown, useLoad, Empty } from '../parts/load.js';
-import { Listing, Table, usePage } from '../parts/table.js';
+import { Table } from '../parts/table.js';
+import { Listing, usePage } from '../parts/listing.js';
 import uPlot from '../vendor/uplot.js';
 
 // Its own stylesheet is needed here alone.

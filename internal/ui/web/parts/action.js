@@ -1,7 +1,7 @@
 // Operations: a button that sends one request, and the same request as a command to copy.
 import { html, useState } from '../core/html.js';
-import { get, send, path as address, withQuery } from '../core/api.js';
-import { can, who } from '../core/session.js';
+import { exchange, get, send, path as address, withQuery } from '../core/api.js';
+import { can } from '../core/session.js';
 import { curl } from '../core/curl.js';
 import { Dialog, say, copy } from './dialog.js';
 import { Failure } from './load.js';
@@ -13,8 +13,8 @@ export const Curl = ({ method, path, body, headers, of, text }) => html`<button 
 /** Action is a button with its Curl beside it. It is shown only to those whom the daemon lets do it. A dialog asks first where
  * reason or confirm is set.
  * @param {{label: string, method?: string, path: string, body?: any, headers?: Record<string, string>, scope: string, reason?: boolean, confirm?: any,
- *   danger?: boolean, main?: boolean, disabled?: boolean, done?: string, undo?: string | false, onDone?: (reply: any) => void}} p
- *   undo is the target in the audit trail by which the operation's entry is found */
+ *   danger?: boolean, main?: boolean, disabled?: boolean, done?: string, onDone?: (reply: any) => void}} p
+ *   The message after it offers its undo, where it has one. */
 export function Action(p) {
   const [asking, setAsking] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -29,11 +29,10 @@ export function Action(p) {
     setBusy(true);
     setError(null);
     try {
-      const before = p.undo ? await newest() : null;
-      const reply = await send(method, path, { body, headers: p.headers });
+      const reply = await exchange(method, path, { body, headers: p.headers });
       setAsking(false);
-      p.onDone?.(reply);
-      say(p.done || `${p.label}: done.`, p.undo ? await undoing(before, p.onDone) : undefined);
+      p.onDone?.(reply.body);
+      say(p.done || `${p.label}: done.`, await undoing(reply.headers.get('Recurgent-Audit-Id'), p.onDone));
     } catch (e) {
       setError(e);
       if (!p.reason && !p.confirm) setAsking(true);
@@ -55,24 +54,15 @@ export function Action(p) {
   </span>`;
 }
 
-/** newest is the id of the last entry of the audit trail. */
-async function newest() {
-  return can('operate') ? (await get('/v1/maintenance/audit', { limit: 1 })).data[0]?.id : null;
-}
-
-/** undoing returns what takes back the operation since which the audit trail has an entry of one's own that can be undone. Where there are
- * several nobody knows which it is; the page Audit has all of them.
- * @param {string | null} before @param {((reply: any) => void) | undefined} after */
-async function undoing(before, after) {
-  if (!can('operate')) return undefined;
-  const newest = (await get('/v1/maintenance/audit', { limit: 20 })).data;
-  const old = newest.findIndex((/** @type {any} */ e) => e.id === before);
-  const own = newest.slice(0, old < 0 ? undefined : old).filter((/** @type {any} */ e) => e.undo && e.principal === who.value?.owner);
-  if (own.length !== 1) return undefined;
-  const entry = own[0];
+/** undoing returns what takes an operation back, undefined where nothing does.
+ * @param {string | null} id of its audit entry @param {((reply: any) => void) | undefined} after */
+async function undoing(id, after) {
+  if (!id || !can('operate')) return undefined;
+  const { undo_request: u } = await get(address`/v1/maintenance/audit/${id}`).catch(() => ({}));
+  if (!u || !can(u.scopes.join(' '))) return undefined;
   return async () => {
     try {
-      const reply = await send('POST', address`/v1/maintenance/audit/${entry.id}/undo`, { body: {} });
+      const reply = await send(u.method, u.path, { body: u.body ?? undefined });
       after?.(reply);
       say('Undone.');
     } catch (e) {

@@ -1,5 +1,8 @@
-// Dialogs, and messages that pass.
-import { html, signal, useEffect, useRef } from '../core/html.js';
+// Dialogs, and what buttons say when they have copied something.
+import { html, useEffect, useRef } from '../core/html.js';
+import { say } from './message.js';
+
+export { say };
 
 /** Dialog is modal; Escape and Cancel close it. @param {{title: string, onClose: () => void, children?: any, wide?: boolean}} p */
 export function Dialog({ title, onClose, children, wide }) {
@@ -14,23 +17,6 @@ export function Dialog({ title, onClose, children, wide }) {
     <div class="inside"><h2 id="dialog-title">${title}</h2>${children}</div>
   </dialog>`;
 }
-
-/** @typedef {{text: string, undo?: () => void}} Message */
-export const message = signal(/** @type {Message | null} */ (null));
-
-/** say shows a message for a while. @param {string} text @param {() => void} [undo] */
-export function say(text, undo) {
-  const m = { text, undo };
-  message.value = m;
-  setTimeout(() => message.value === m && (message.value = null), undo ? 15000 : 4000);
-}
-
-/** Messages is where they are shown, and read out. */
-export const Messages = () => html`<div class="messages" role="status" aria-live="polite">
-  ${message.value && html`<div class="message"><span>${message.value.text}</span>
-    ${message.value.undo && html`<button type="button" class="link" onClick=${() => { const m = message.value; message.value = null; m?.undo?.(); }}>Undo</button>`}
-    <button type="button" class="link" aria-label="Dismiss" onClick=${() => (message.value = null)}>×</button></div>`}
-</div>`;
 
 /** copy puts text on the clipboard, and says so. @param {string} text */
 export async function copy(text) {

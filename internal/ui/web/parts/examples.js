@@ -91,7 +91,7 @@ function Editor({ of, url, examples, reload }) {
             <textarea rows="1" aria-label="Expected ${i + 1}" spellcheck=${false} value=${r.expect} onInput=${(/** @type {any} */ e) => set(r, { expect: e.target.value })}></textarea></span>` : html`<code>${r.expect}</code>`}</td>
           <td class="text minor">${r.note}</td>
           <td>${Result(result(r))}${r.state === 'proposed' && html`<${Badge} text="proposed" /> <span class="quiet">${r.by || ''}</span>`}</td>
-          <td>${r.state === 'proposed' ? html`<${Action} label="Accept" path="${url}/examples/${r.id}/accept" body=${{}} scope="operate" main undo="examples" onDone=${reload} /> <${Action} label="Reject" path="${url}/examples/${r.id}/reject" body=${{}} scope="operate" undo="examples" onDone=${reload} />`
+          <td>${r.state === 'proposed' ? html`<${Action} label="Accept" path="${url}/examples/${r.id}/accept" body=${{}} scope="operate" main onDone=${reload} /> <${Action} label="Reject" path="${url}/examples/${r.id}/reject" body=${{}} scope="operate" onDone=${reload} />`
             : edits && html`<button type="button" class="link" aria-label="Remove example ${i + 1}" onClick=${() => setRows(rows.filter((x) => x !== r))}>Remove</button>`}</td>
         </tr>`)}</tbody></table></div>
         <p class="quiet">${plural(active.length, 'example')} of at most 64. Input is a JSON array of arguments, or {"kwargs": {…}}.</p>`}

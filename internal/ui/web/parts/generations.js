@@ -23,7 +23,7 @@ export function Generations({ of, url, query, onDone }) {
         <a data-row href=${to({ generation: g.id })} aria-current=${g.id === chosen.id ? 'true' : undefined}><strong>${g.id}</strong> ${g.id === of.current_generation && html`<${Badge} text="current" kind="info" />`} ${g.aside && html`<${Badge} text="quarantined" />`}${g.approved && html` <${Badge} text="approved" />`}
           <span class="quiet">${words(g.trigger)}</span><span class="quiet">${g.parent_id ? `from ${g.parent_id}, ` : ''}${ago(g.created_at)}</span></a></li>`)}</ol></nav>
       <div>
-        <${Section} title=${chosen.id} actions=${chosen.id !== of.current_generation && html`<${Action} label="Roll back to ${chosen.id}" path="${url}/rollback" body=${{ generation: chosen.id }} scope="operate" reason main undo="method" onDone=${onDone} confirm="It becomes the current program. Examples that it breaks are listed." />`}>
+        <${Section} title=${chosen.id} actions=${chosen.id !== of.current_generation && html`<${Action} label="Roll back to ${chosen.id}" path="${url}/rollback" body=${{ generation: chosen.id }} scope="operate" reason main onDone=${onDone} confirm="It becomes the current program. Examples that it breaks are listed." />`}>
           <${Facts} of=${[
             ['State', html`<${Badge} text=${chosen.lifecycle_state || 'kept'} />`],
             ['Made', html`<time datetime=${chosen.created_at} title=${fullTime(chosen.created_at)}>${ago(chosen.created_at)}</time>, ${words(chosen.trigger)}, by ${chosen.model || 'a person'}`],

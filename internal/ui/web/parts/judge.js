@@ -26,7 +26,7 @@ export function Judge({ call, onChange }) {
   if (!verdict && (!can('call') || !call.code)) return null; // no program answered
   const mayBeRight = call.outcome_status === 'ok' || call.outcome_authored;
   return html`<${Section} title="Verdict" actions=${html`
-      ${verdict && html`<${Action} label="Take back" method="DELETE" path=${url} scope=${verdict.example_state === 'proposed' ? 'call' : 'call operate'} onDone=${changed} done="The verdict is taken back." />`}
+      ${verdict && html`<${Action} label="Withdraw" method="DELETE" path=${url} scope=${verdict.state === 'proposed' ? 'call' : 'call operate'} onDone=${changed} done="The verdict is withdrawn." />`}
       ${mayBeRight && verdict?.verdict !== 'right' && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict && !form} onDone=${changed} done="Judged right: the answer is an example now." />`}
       ${can('call') && html`<button type="button" aria-expanded=${form} onClick=${() => setForm(!form)}>Wrong …</button>`}`}>
     ${!verdict && !form && html`<p class="quiet">Nobody has judged this answer. A right answer becomes an example. For a wrong one the model corrects the program; the current program answers until then.</p>`}
@@ -40,7 +40,7 @@ function Given({ verdict, reload }) {
   const c = verdict.correction;
   const open = ['queued', 'running', 'backing_off'].includes(c?.state);
   return html`<p><${Badge} text=${verdict.verdict} /> ${verdict.note && html`<span>“${verdict.note}”</span>`}
-      ${verdict.example_state && html` <span class="quiet">${verdict.example_state === 'active' ? 'It is an example.' : 'It is a proposal, which someone with the scope operate accepts.'}</span>`}
+      ${(verdict.example_state || verdict.state === 'proposed') && html` <span class="quiet">${verdict.state === 'proposed' ? 'It is a proposal, which someone with the scope operate accepts.' : 'It is an example.'}</span>`}
       ${verdict.dropped_fixtures > 0 && html` <span class="quiet">${plural(verdict.dropped_fixtures, 'fixture')} dropped.</span>`}</p>
     ${'expected' in verdict && html`<p class="quiet">Expected:</p><${Json} value=${verdict.expected} />`}
     ${verdict.expected_error_type && html`<p>Expected error: ${words(verdict.expected_error_type)}</p>`}

@@ -2,6 +2,9 @@
 import { html, useEffect, useState, useCallback } from '../core/html.js';
 import { Problem } from '../core/api.js';
 import { token } from '../core/session.js';
+import { Failure } from './failure.js';
+
+export { Failure, Empty } from './failure.js';
 
 /** useLoad calls load whenever one of deps changes, or the token, and returns what came of it. Old data stays until new data is there.
  * @template T
@@ -31,21 +34,3 @@ export function Shown({ of, children }) {
 
 /** absent says whether an error is that of a thing that is not there. @param {any} error */
 export const absent = (error) => error instanceof Problem && error.status === 404;
-
-/** Failure shows an error with the problem detail's hint.
- * @param {{error: any, retry?: () => void}} p */
-export function Failure({ error, retry }) {
-  const p = error instanceof Problem ? error : new Problem({ title: 'The console failed', detail: String(error?.message || error), hint: 'Load the page again.' });
-  return html`<div class="failure" role="alert">
-    <p><strong>${p.title}</strong></p>
-    ${p.message !== p.title && html`<p>${p.message}</p>`}
-    ${p.errors.filter((e) => e.detail !== p.message).map((e) => html`<p><code>${e.pointer}</code> ${e.detail}</p>`)}
-    ${p.hint && html`<p class="hint">${p.hint}</p>`}
-    <p class="quiet">${p.code && html`<a href="/problems/${p.code}" target="_blank" rel="noreferrer">${p.code}</a>`} ${p.requestId && html` request ${p.requestId}`}</p>
-    ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
-  </div>`;
-}
-
-/** Empty says what there would be, and what to do about it.
- * @param {{title: string, children?: any}} p */
-export const Empty = ({ title, children }) => html`<div class="empty"><p><strong>${title}</strong></p>${children}</div>`;
