@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
@@ -60,6 +61,8 @@ func newBrowser(t *testing.T) *browser {
 	}
 	t.Cleanup(func() {
 		_ = in.Close() // its end
+		late := time.AfterFunc(rig.Patience, func() { _ = cmd.Process.Kill() })
+		defer late.Stop()
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the driver ended in %v\n%s", err, said.String())
 		}
@@ -140,6 +143,12 @@ func (p *page) sees(selectors ...string) {
 	}
 }
 
+// gone waits until the page does not show any more what a selector names.
+func (p *page) gone(selector string) {
+	p.t.Helper()
+	p.do("waitForSelector", selector, map[string]any{"state": "detached"})
+}
+
 // lacks reports it when the page shows what a selector names.
 func (p *page) lacks(selector string) {
 	p.t.Helper()
@@ -152,9 +161,8 @@ func (p *page) lacks(selector string) {
 func (p *page) settled() {
 	p.t.Helper()
 	p.do("waitForLoadState", "load")
-	for _, busy := range []string{"main >> text=Loading …", "[aria-busy=true]"} {
-		p.do("waitForSelector", busy, map[string]any{"state": "detached"})
-	}
+	p.gone("main >> text=Loading …")
+	p.gone("[aria-busy=true]")
 }
 
 func (p *page) click(selector string)      { p.t.Helper(); p.do("click", selector) }

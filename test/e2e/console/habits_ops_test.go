@@ -86,7 +86,7 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 		press("?")
 		p.sees("dialog:has-text('next row, previous row')")
 		p.do("press", "dialog", "Escape")
-		p.do("waitForSelector", "dialog", map[string]any{"state": "detached"})
+		p.gone("dialog")
 		if searches, _ := p.do("isVisible", "main [data-search]").(bool); searches {
 			press("/")
 			if in, _ := p.do("evaluate", "document.activeElement.hasAttribute('data-search')").(bool); !in {
@@ -106,7 +106,7 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 		if page.opens == "dialog" {
 			p.sees("dialog[open]")
 			p.do("press", "dialog", "Escape")
-			p.do("waitForSelector", "dialog", map[string]any{"state": "detached"})
+			p.gone("dialog")
 			continue
 		}
 		p.sees("h1:has-text('" + page.opens + "')")

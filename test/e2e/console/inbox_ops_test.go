@@ -67,7 +67,7 @@ func TestOpsInbox(t *testing.T) {
 		entry := "ul.entries > li:has-text('echo.m')"
 		p.click(entry + " >> " + button(what))
 		p.click("dialog >> " + button(what))
-		p.do("waitForSelector", entry, object{"state": "detached"})
+		p.gone(entry)
 	}
 
 	// A correction that no program holds, tried until it is left to people.
@@ -117,7 +117,7 @@ func TestOpsInbox(t *testing.T) {
 	for i := range advice {
 		p.click("ul.entries > li:has-text('movies') >> nth=0 >> " + button("Apply the recommendation"))
 		p.click("dialog >> " + button("Apply the recommendation"))
-		p.do("waitForSelector", fmt.Sprintf("ul.entries > li:has-text('movies') >> nth=%d", len(advice)-1-i), object{"state": "detached"})
+		p.gone(fmt.Sprintf("ul.entries > li:has-text('movies') >> nth=%d", len(advice)-1-i))
 	}
 	if got := movies("applied"); len(got) != len(advice) {
 		t.Errorf("%d recommendations are applied, want %d", len(got), len(advice))
