@@ -25,6 +25,7 @@ const (
 	useOfOne = `SELECT false, day, role, method, owner, models FROM spend_rows WHERE ns = $1 AND day BETWEEN $2 AND $3
 		UNION ALL SELECT true, 0, '', '', '', doc FROM spend_open WHERE ns = $1`
 	useOfAll = `SELECT false, r.day, r.role, r.method, r.owner, r.models FROM namespaces n JOIN spend_rows r ON r.ns = n.id AND r.day BETWEEN $2 AND $3 WHERE $1::int8 IS NOT NULL
+		UNION ALL SELECT false, day, '', '', '', models FROM spend_erased WHERE day BETWEEN $2 AND $3
 		UNION ALL SELECT true, 0, '', '', '', doc FROM spend_open`
 )
 
@@ -59,6 +60,23 @@ func useOf(ctx context.Context, q querier, ns int64, caps []store.Cap) ([]store.
 		}
 	}
 	return uses, nil
+}
+
+// keepErased keeps what a namespace that is being erased has used and reserved today, for the cap of all namespaces.
+func (c *change) keepErased(ctx context.Context, ns int64) error {
+	today := agent.DayOf(c.n.store.o.Now())
+	uses, err := useOf(ctx, c, ns, []store.Cap{{Scope: store.ScopeNamespace, First: today, Last: today}})
+	if err != nil || uses[0] == (store.Use{}) {
+		return err
+	}
+	models, err := json.Marshal([]agent.ModelTokens{{Tokens: agent.Tokens{Prompt: uses[0].Used + uses[0].Reserved}}})
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	b.Queue("DELETE FROM spend_erased WHERE day < $1", int32(today))
+	b.Queue("INSERT INTO spend_erased (day, models) VALUES ($1, $2)", int32(today), models)
+	return c.send(ctx, b)
 }
 
 // eachUse visits what was used, and the reservations.

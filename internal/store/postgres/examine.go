@@ -95,7 +95,7 @@ func (x *Examination) tables(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, `SELECT string_agg(tablename, ', ') FROM pg_tables WHERE schemaname = current_schema() AND tablename = ANY($1::text[])
 		AND NOT (has_table_privilege(format('%I.%I', schemaname, tablename), 'SELECT') AND has_table_privilege(format('%I.%I', schemaname, tablename), 'INSERT')
 		AND has_table_privilege(format('%I.%I', schemaname, tablename), 'UPDATE') AND has_table_privilege(format('%I.%I', schemaname, tablename), 'DELETE'))`,
-		append([]string{"namespaces", "feed", "blobs", "pieces"}, spaceTables...)).Scan(&refused); err != nil {
+		append([]string{"namespaces", "feed", "blobs", "pieces", "spend_erased"}, spaceTables...)).Scan(&refused); err != nil {
 		return err
 	}
 	if refused != nil {

@@ -105,8 +105,13 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 		if err != nil {
 			return err
 		}
+		if _, err := c.Exec(ctx, "SELECT pg_advisory_xact_lock("+spaceLocks+", $1::int8::int4)", id); err != nil {
+			return err
+		}
+		if err := c.keepErased(ctx, id); err != nil {
+			return err
+		}
 		b := &pgx.Batch{}
-		b.Queue("SELECT pg_advisory_xact_lock("+spaceLocks+", $1::int8::int4)", id)
 		b.Queue("DELETE FROM namespaces WHERE id = $1", id)
 		for _, table := range spaceTables {
 			b.Queue("DELETE FROM "+table+" WHERE ns = $1", id)
