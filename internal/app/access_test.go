@@ -1,9 +1,11 @@
 package app_test
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -255,6 +257,65 @@ func TestTLS(t *testing.T) {
 	}
 	if text := log.String(); strings.Contains(text, "PRIVATE") {
 		t.Errorf("the log holds a key: %s", text)
+	}
+}
+
+// Event streams that were opened with a certificate go on when another takes its place: what happens afterwards comes over them.
+func TestStreamsOutlastACertificate(t *testing.T) {
+	t.Parallel()
+	soon := time.Now().Add(90 * 24 * time.Hour)
+	first, second := apptest.NewPair(t, 1, soon), apptest.NewPair(t, 2, soon)
+	o := options(t)
+	o.TLSCert, o.TLSKey = first.Write(t, t.TempDir())
+	a := start(t, o)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(first.Cert)
+	roots.AppendCertsFromPEM(second.Cert)
+	// ask sends a request over a connection of its own; serial is that of the certificate it was given.
+	ask := func(http2 bool, method, path, body string) (resp *http.Response, serial string) {
+		t.Helper()
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: http2}} //nolint:gosec // the versions are Go's
+		r, err := http.NewRequestWithContext(t.Context(), method, a.URL()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body != "" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		if resp, err = client.Do(r); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close(); client.CloseIdleConnections() })
+		if resp.StatusCode > 299 || (resp.ProtoMajor == 2) != http2 {
+			t.Fatalf("%s %s: %s %s", method, path, resp.Proto, resp.Status)
+		}
+		return resp, resp.TLS.PeerCertificates[0].SerialNumber.String()
+	}
+	streams := map[bool]*bufio.Scanner{}
+	for _, http2 := range []bool{false, true} {
+		resp, serial := ask(http2, http.MethodGet, "/v1/events", "")
+		if serial != "1" {
+			t.Errorf("a stream with the certificate %s", serial)
+		}
+		streams[http2] = bufio.NewScanner(resp.Body)
+	}
+	write(t, o.TLSKey, string(second.Key))
+	write(t, o.TLSCert, string(second.Cert))
+	a.Reload()
+	resp, serial := ask(false, http.MethodPost, "/v1/sessions", `{"role": "clerk"}`)
+	var made struct{ ID string }
+	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || serial != "2" {
+		t.Fatalf("a session: %v, over the certificate %s", err, serial)
+	}
+	ask(true, http.MethodPost, "/v1/sessions/"+made.ID+"/calls", `{"method": "name=", "args": ["x"]}`)
+	for http2, lines := range streams {
+		seen := false
+		for !seen && lines.Scan() {
+			seen = strings.HasPrefix(lines.Text(), "data: ") && strings.Contains(lines.Text(), made.ID)
+		}
+		if !seen {
+			t.Errorf("the stream over HTTP/2 %v ended: %v", http2, lines.Err())
+		}
 	}
 }
 
