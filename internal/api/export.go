@@ -2,12 +2,16 @@ package api
 
 import (
 	"net/http"
-	"strconv"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // lateWriter writes the header with the first byte, so that a fault before it is still a problem detail.
-type lateWriter struct{ w *reply }
+type lateWriter struct {
+	w    *reply
+	only agent.Namespace // that the file is named for; "" for all
+}
 
 func (l lateWriter) Write(p []byte) (int, error) {
 	if l.w.status == 0 {
@@ -17,24 +21,28 @@ func (l lateWriter) Write(p []byte) (int, error) {
 }
 
 func (l lateWriter) begin() {
-	h := l.w.Header()
+	h, of := l.w.Header(), ""
+	if l.only != "" {
+		of = string(l.only) + "-"
+	}
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", `attachment; filename="recurgent-`+time.Now().UTC().Format("20060102T150405Z")+`.tar.gz"`)
+	h.Set("Content-Disposition", `attachment; filename="recurgent-`+of+time.Now().UTC().Format("20060102T150405Z")+`.tar.gz"`)
 	l.w.WriteHeader(http.StatusOK)
 }
 
-// export streams an archive of everything, all namespaces included. It lasts as long as there is to write. Who names another namespace is refused: they would take the
-// archive for one of that namespace, and hand everybody's to its people.
+// export streams an archive of everything or, where the header names a namespace, the principal's own too, of that one. It lasts as long as there is
+// to write.
 func (s *server) export(w *reply, r *http.Request) error {
-	if w.in != w.who.Namespace {
-		return fault(codeParameter, "an export is of the whole daemon, and not of the namespace "+strconv.Quote(string(w.in)), "Leave the header "+namespaceHeader+" out to export all namespaces; recurgentd tools eject takes the tools of one.").
-			in("header:"+namespaceHeader, "an export is of all namespaces")
+	var only agent.Namespace
+	if len(r.Header[namespaceHeader]) > 0 {
+		only = w.in
 	}
+	to := lateWriter{w, only}
 	if r.Method == http.MethodHead { // an archive that nobody reads is not made
-		lateWriter{w}.begin()
+		to.begin()
 		return nil
 	}
-	err := w.run.Export(r.Context(), lateWriter{w}, w.owner)
+	err := w.run.Export(r.Context(), to, only, w.owner)
 	if err != nil && w.status != 0 {
 		s.log.Error().Err(err).Str("request_id", w.requestID).Msg("an export broke off")
 		panic(http.ErrAbortHandler) // a clean end would pass for a whole archive

@@ -342,7 +342,7 @@ func (f *fake) Events(_ context.Context, q operator.EventQuery, emit func(progre
 	return emit(progress.Event{ID: "call_1", Type: progress.Finished, Data: json.RawMessage(`{"after":"` + q.After + `"}`)})
 }
 
-func (f *fake) Export(_ context.Context, w io.Writer, _ string) error {
+func (f *fake) Export(_ context.Context, w io.Writer, _ agent.Namespace, _ string) error {
 	if err := f.known("Export", "", ""); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ type Shared interface {
 	AuditEntry(ctx context.Context, id string) (operator.AuditView, error)
 	AuditHead(ctx context.Context) (chain.Head, error)
 	Undo(ctx context.Context, q operator.UndoRequest) (agent.AuditEntry, error)
-	Export(ctx context.Context, w io.Writer, actor string) error
+	Export(ctx context.Context, w io.Writer, only agent.Namespace, actor string) error // only: "" for all namespaces
 
 	InboxCounts(ctx context.Context, emit func(progress.Event) error) error
 	ApplyRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)

@@ -119,7 +119,7 @@ func (n *namespaces) follow(ctx context.Context, running *sync.WaitGroup) (stop 
 	return stop
 }
 
-// erasedElsewhere drops what this replica has of a namespace that another one erased.
+// erasedElsewhere drops what this replica has of a namespace that another one erased, or of one that was imported: it had none of that name.
 func (n *namespaces) erasedElsewhere(ctx context.Context, name agent.Namespace) {
 	free, err := n.claim(ctx, name)
 	if err != nil {
@@ -128,5 +128,5 @@ func (n *namespaces) erasedElsewhere(ctx context.Context, name agent.Namespace) 
 	defer free()
 	n.letGo(name)
 	n.forget(name)
-	n.log.Info().Str("namespace", string(name)).Msg("another replica deleted a namespace")
+	n.log.Info().Str("namespace", string(name)).Msg("another process deleted a namespace, or imported one")
 }

@@ -76,18 +76,22 @@ func diskOptions(sh Shell) disk.Options {
 
 func storeExportCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{Use: "export [FILE]", Args: cobra.MaximumNArgs(1),
-		Short: "Write an archive of everything, also of a running daemon",
-		Long: `Write an archive (tar, gzip, with checksums) of everything to FILE, or to standard output when
-there is none. With --url, and no data directory named, a running daemon, here or elsewhere, is asked
+		Short: "Write an archive of everything, or of one namespace, also of a running daemon",
+		Long: `Write an archive (tar, gzip, with checksums) of everything, or with --namespace of that namespace
+alone, to FILE, or to standard output when there is none. With --url, and no data directory named, a running daemon, here or elsewhere, is asked
 for it; so is the daemon of RECURGENT_URL where this machine has no data directory, and a daemon that
 holds the data directory. It goes on answering calls meanwhile. With --store the database is read, at one
 moment, by way of a temporary directory.
 
-` + exitsOfStore, Example: "  recurgentd store export backup.tar.gz\n  recurgentd store export --url http://127.0.0.1:8420 backup.tar.gz\n  recurgentd store export | ssh elsewhere recurgentd store import -"}
+` + exitsOfStore, Example: "  recurgentd store export backup.tar.gz\n  recurgentd store export --url http://127.0.0.1:8420 backup.tar.gz\n  recurgentd store export --namespace acme acme.tar.gz\n  recurgentd store export | ssh elsewhere recurgentd store import -"}
 	dir, database := dataDirFlag(c), addDatabaseFlags(c)
 	addFlags(ClientScope, c.Flags())
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		write := func(w io.Writer) error { return exportDaemon(cmd, sh, w) }
+		only, err := onlyNamespace(cmd, sh)
+		if err != nil {
+			return err
+		}
 		address, _, err := database.named(sh, *dir)
 		if err != nil {
 			return err
@@ -95,7 +99,7 @@ moment, by way of a temporary directory.
 		if address != "" && !cmd.Flags().Changed("url") {
 			write = func(w io.Writer) error {
 				return withDatabase(cmd.Context(), sh, address, func(s *postgres.Store) error {
-					return errors.Join(noteOffline(cmd.Context(), s, "store.export"), s.Export(cmd.Context(), w))
+					return errors.Join(noteOffline(cmd.Context(), s, "store.export", only), s.Export(cmd.Context(), w, only))
 				})
 			}
 		} else if !asksDaemon(cmd, sh, *dir) {
@@ -103,7 +107,7 @@ moment, by way of a temporary directory.
 			if err != nil {
 				return exitWith(ExitUsage, fmt.Errorf("%w; --url asks a running daemon", err))
 			}
-			write = func(w io.Writer) error { return exportStore(cmd, sh, where, w) }
+			write = func(w io.Writer) error { return exportStore(cmd, sh, where, only, w) }
 		}
 		if len(args) == 0 {
 			return exitWith(ExitFailed, write(sh.Stdout))
@@ -132,7 +136,13 @@ func exportDaemon(cmd *cobra.Command, sh Shell, w io.Writer) error {
 	return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return c.Download(ctx, exportPath, w) })
 }
 
-func exportStore(cmd *cobra.Command, sh Shell, dir string, w io.Writer) error {
+// onlyNamespace is the namespace that client commands act in, which an export is then of; "" for all.
+func onlyNamespace(cmd *cobra.Command, sh Shell) (agent.Namespace, error) {
+	o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
+	return agent.Namespace(o.Namespace), exitWith(ExitUsage, err)
+}
+
+func exportStore(cmd *cobra.Command, sh Shell, dir string, only agent.Namespace, w io.Writer) error {
 	s, err := disk.Open(dir, diskOptions(sh))
 	if errors.Is(err, store.ErrInUse) {
 		return exportDaemon(cmd, sh, w)
@@ -142,21 +152,25 @@ func exportStore(cmd *cobra.Command, sh Shell, dir string, w io.Writer) error {
 	}
 	n, err := s.Namespace(agent.DefaultNamespace)
 	if err == nil {
-		err = n.AppendAudit(cmd.Context(), *offline("store.export"))
+		err = n.AppendAudit(cmd.Context(), *offline("store.export", only))
 	}
 	if errors.Is(err, store.ErrReadOnly) { // a store that cannot be written must still be saved
 		fmt.Fprintf(sh.Stderr, "warning: the audit trail lacks this export: %v\n", err)
 		err = nil
 	}
 	if err == nil {
-		err = s.Export(cmd.Context(), w)
+		err = s.Export(cmd.Context(), w, only)
 	}
 	return errors.Join(err, s.Close(context.WithoutCancel(cmd.Context())))
 }
 
-// offline is the audit entry of an operation on the data directory of a stopped daemon. It has the name of the system's user, as the system says it.
-func offline(action string) *agent.AuditEntry {
-	entry := trail.Entry(time.Now(), "local", action, "store")
+// offline is the audit entry of an operation on the data directory of a stopped daemon, or on a namespace in it ("" for none). It has the name of the system's user, as the system says it.
+func offline(action string, of agent.Namespace) *agent.AuditEntry {
+	target := "store"
+	if of != "" {
+		target = "namespace " + string(of)
+	}
+	entry := trail.Entry(time.Now(), "local", action, target)
 	name := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -187,9 +201,12 @@ func writeWhole(name string, write func(io.Writer) error) error {
 
 func storeImportCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Fill an empty data directory or database from an export (- for standard input)",
-		Long:    "Fill an empty data directory, or with --store an empty database, from an export, and verify what came.\nAn archive that is damaged changes nothing.\n\n" + exitsOfStore,
-		Example: "  recurgentd store import backup.tar.gz --data-dir /var/lib/recurgent\n  recurgentd store import - < backup.tar.gz"}
+		Long: "Fill an empty data directory, or with --store an empty database, from an export, and verify what came.\n" +
+			"With --namespace add that namespace of the export to a data directory, of a stopped daemon, or a database that holds others.\n" +
+			"An archive that is damaged changes nothing.\n\n" + exitsOfStore,
+		Example: "  recurgentd store import backup.tar.gz --data-dir /var/lib/recurgent\n  recurgentd store import acme.tar.gz --namespace acme\n  recurgentd store import - < backup.tar.gz"}
 	dir, database, out := dataDirFlag(c), addDatabaseFlags(c), addOutput(c, sh)
+	only := c.Flags().String("namespace", "", "add this namespace of the export alone, to a store that has none of that name")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		where, err := dataDir(sh, *dir)
 		if err != nil {
@@ -208,17 +225,49 @@ func storeImportCommand(sh Shell) *cobra.Command {
 			defer f.Close()
 			from = f
 		}
+		i := importing{from, agent.Namespace(*only)}
 		if address != "" {
-			r, err := importDatabase(cmd.Context(), sh, address, from)
+			r, err := i.database(cmd.Context(), sh, address)
 			return exitWith(ExitFailed, printReport(out, shown, r, err))
 		}
-		if err := disk.Import(cmd.Context(), where, from, diskOptions(sh), offline("store.import")); err != nil {
-			return exitWith(ExitFailed, err)
-		}
-		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
+		r, err := i.directory(cmd.Context(), sh, where)
 		return exitWith(ExitFailed, printReport(out, where, r, err))
 	}
 	return c
+}
+
+// importing is an import: of a whole archive, or of the namespace only.
+type importing struct {
+	from io.Reader
+	only agent.Namespace // "" for all
+}
+
+// directory imports into a data directory, and verifies it.
+func (i importing) directory(ctx context.Context, sh Shell, dir string) (r disk.Report, err error) {
+	entry := offline("store.import", i.only)
+	if i.only == "" {
+		err = disk.Import(ctx, dir, i.from, diskOptions(sh), entry)
+	} else {
+		err = disk.ImportNamespace(ctx, dir, i.from, diskOptions(sh), disk.Addition{Name: i.only, Audit: entry})
+	}
+	if err != nil {
+		return r, err
+	}
+	return disk.Verify(ctx, dir, diskOptions(sh))
+}
+
+// database imports into a database, and verifies it.
+func (i importing) database(ctx context.Context, sh Shell, address string) (r disk.Report, err error) {
+	if err := withDatabase(ctx, sh, address, func(s *postgres.Store) error {
+		entry := offline("store.import", i.only)
+		if i.only == "" {
+			return s.Import(ctx, i.from, entry)
+		}
+		return s.ImportNamespace(ctx, i.from, i.only, entry)
+	}); err != nil {
+		return r, err
+	}
+	return verifyDatabase(ctx, sh, address, nil)
 }
 
 func storeRepairCommand(sh Shell) *cobra.Command {
@@ -231,7 +280,7 @@ func storeRepairCommand(sh Shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r, err := disk.Repair(cmd.Context(), where, diskOptions(sh), offline("store.repair"))
+		r, err := disk.Repair(cmd.Context(), where, diskOptions(sh), offline("store.repair", ""))
 		return exitWith(ExitFailed, printReport(out, where, r, err))
 	}
 	return c

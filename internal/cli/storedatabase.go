@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -119,14 +118,6 @@ func verifyDatabase(ctx context.Context, sh Shell, address string, noted []disk.
 	return r, err
 }
 
-// importDatabase fills an empty database from an archive, and verifies it.
-func importDatabase(ctx context.Context, sh Shell, address string, from io.Reader) (disk.Report, error) {
-	if err := withDatabase(ctx, sh, address, func(s *postgres.Store) error { return s.Import(ctx, from, offline("store.import")) }); err != nil {
-		return disk.Report{}, err
-	}
-	return verifyDatabase(ctx, sh, address, nil)
-}
-
 func storeCopyCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2), Short: "Copy everything between a data directory and a database, both ways",
 		Long: `Copy everything from one store into an empty one, and verify the copy. FROM and TO are each a data directory of a
@@ -177,7 +168,7 @@ func placeOf(sh Shell, flags databaseFlags, arg string) (p copyPlace, err error)
 func copyStore(ctx context.Context, sh Shell, from, to copyPlace) (r disk.Report, err error) {
 	items := func(give func(*store.Item) error) error {
 		if from.address == "" {
-			return disk.Items(ctx, from.dir, diskOptions(sh), give)
+			return disk.Items(ctx, from.dir, diskOptions(sh), "", give)
 		}
 		return withDatabase(ctx, sh, from.address, func(s *postgres.Store) error { return s.Items(ctx, give) })
 	}
@@ -194,10 +185,10 @@ func copyStore(ctx context.Context, sh Shell, from, to copyPlace) (r disk.Report
 }
 
 // noteOffline adds the entry of an operation to the trail of the database.
-func noteOffline(ctx context.Context, s *postgres.Store, action string) error {
+func noteOffline(ctx context.Context, s *postgres.Store, action string, of agent.Namespace) error {
 	n, err := s.Namespace(agent.DefaultNamespace)
 	if err != nil {
 		return err
 	}
-	return n.AppendAudit(ctx, *offline(action))
+	return n.AppendAudit(ctx, *offline(action, of))
 }

@@ -18,7 +18,7 @@ const (
 	ChangedConnection = "connection"
 	ChangedCall       = "call"      // it was committed
 	ChangedCandidate  = "candidate" // one was put
-	ChangedNamespace  = "namespace" // it was erased
+	ChangedNamespace  = "namespace" // it was erased, or imported: nothing that was known of it holds
 
 	// ChangedUnseen stands for changes of any kind and namespace that the feed does not have any more, as the watcher's process was stopped for
 	// too long: whoever keeps something of the store reads it anew.

@@ -275,9 +275,10 @@ type Target struct {
 // String names the tool, or the artifact as role.method.
 func (t Target) String() string { return strings.TrimSuffix(t.Role+"."+t.Method, ".") }
 
-// An Exporter can write an archive of everything while the store is in use. Memory is none.
+// An Exporter can write an archive while the store is in use. Memory is none.
 type Exporter interface {
-	Export(ctx context.Context, w io.Writer) error
+	// Export writes an archive of everything or, where only names a namespace, of that one: of what it holds, and of nothing else. ErrNotFound.
+	Export(ctx context.Context, w io.Writer, only agent.Namespace) error
 }
 
 // Stats are figures of a store, of all namespaces together, since it was opened; gauges are of now.

@@ -6722,9 +6722,9 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/maintenance/audit/{id}/undo (the `Undo` operationId).
 	Undo(ctx context.Context, id AuditID, body UndoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ExportStore Export everything
+	// ExportStore Export everything, or one namespace
 	//
-	// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With `Recurgent-Namespace` of another namespace it is refused (400), since there is no archive of one. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
+	// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With the header `Recurgent-Namespace` it is of that namespace alone, and holds nothing of another. recurgentd store import fills an empty data directory from it, or adds one namespace of it to a store that has others. Needs the scope `admin`.
 	//
 	// Corresponds with GET /v1/maintenance/export (the `ExportStore` operationId).
 	ExportStore(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8131,9 +8131,9 @@ func (c *Client) Undo(ctx context.Context, id AuditID, body UndoJSONRequestBody,
 	return c.Client.Do(req)
 }
 
-// ExportStore Export everything
+// ExportStore Export everything, or one namespace
 //
-// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With `Recurgent-Namespace` of another namespace it is refused (400), since there is no archive of one. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
+// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With the header `Recurgent-Namespace` it is of that namespace alone, and holds nothing of another. recurgentd store import fills an empty data directory from it, or adds one namespace of it to a store that has others. Needs the scope `admin`.
 //
 // Corresponds with GET /v1/maintenance/export (the `ExportStore` operationId).
 func (c *Client) ExportStore(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15233,9 +15233,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/maintenance/audit/{id}/undo (the `Undo` operationId).
 	UndoWithResponse(ctx context.Context, id AuditID, body UndoJSONRequestBody, reqEditors ...RequestEditorFn) (*UndoResponse, error)
 
-	// ExportStoreWithResponse Export everything
+	// ExportStoreWithResponse Export everything, or one namespace
 	//
-	// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With `Recurgent-Namespace` of another namespace it is refused (400), since there is no archive of one. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
+	// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With the header `Recurgent-Namespace` it is of that namespace alone, and holds nothing of another. recurgentd store import fills an empty data directory from it, or adds one namespace of it to a store that has others. Needs the scope `admin`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -25384,9 +25384,9 @@ func (c *ClientWithResponses) UndoWithResponse(ctx context.Context, id AuditID, 
 	return ParseUndoResponse(rsp)
 }
 
-// ExportStoreWithResponse Export everything
+// ExportStoreWithResponse Export everything, or one namespace
 //
-// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With `Recurgent-Namespace` of another namespace it is refused (400), since there is no archive of one. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
+// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With the header `Recurgent-Namespace` it is of that namespace alone, and holds nothing of another. recurgentd store import fills an empty data directory from it, or adds one namespace of it to a store that has others. Needs the scope `admin`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -149,14 +149,18 @@ func (o *Operator) Version() VersionInfo {
 // ErrNoExport means that the store cannot write an archive of itself.
 var ErrNoExport = errors.New("the store cannot be exported")
 
-// Export writes an archive of everything that is stored, while calls go on. An error after the first byte leaves a
+// Export writes an archive of everything that is stored, or of the namespace only (store.Exporter), while calls go on. An error after the first byte leaves a
 // broken archive, which its checksums reveal.
-func (o *Operator) Export(ctx context.Context, w io.Writer, actor string) error {
+func (o *Operator) Export(ctx context.Context, w io.Writer, only agent.Namespace, actor string) error {
 	s, ok := o.o.Store.(store.Exporter)
 	if !ok {
 		return ErrNoExport
 	}
-	err := o.store.AppendAudit(ctx, o.audit(actor, opExport, "store", ""))
+	target := "store"
+	if only != "" {
+		target = "namespace " + string(only)
+	}
+	err := o.store.AppendAudit(ctx, o.audit(actor, opExport, target, ""))
 	if errors.Is(err, store.ErrReadOnly) { // a store that cannot be written must still be saved
 		o.o.Logger.Warn().Err(err).Str("actor", actor).Msg("the audit trail lacks an export")
 		err = nil
@@ -164,5 +168,5 @@ func (o *Operator) Export(ctx context.Context, w io.Writer, actor string) error 
 	if err != nil {
 		return err
 	}
-	return s.Export(ctx, w)
+	return s.Export(ctx, w, only)
 }

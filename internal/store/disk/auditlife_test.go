@@ -170,7 +170,7 @@ func TestTrailThroughItsLife(t *testing.T) {
 		}},
 		{"exported and imported", func() {
 			var archive bytes.Buffer
-			l.ok(l.s.Export(t.Context(), &archive))
+			l.ok(l.s.Export(t.Context(), &archive, ""))
 			l.ok(l.s.close())
 			l.dir = filepath.Join(t.TempDir(), "imported")
 			l.ok(Import(t.Context(), l.dir, &archive, o, &agent.AuditEntry{ID: "aud_import", Actor: "local"}))

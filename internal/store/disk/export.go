@@ -2,6 +2,7 @@ package disk
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -31,19 +32,22 @@ type manifest struct {
 	Files         map[string]string `json:"files"` // name to sha256
 }
 
-// Export writes an archive (tar, gzip) of everything, while the store is in use. It copies the files as they are,
+// Export writes an archive (tar, gzip) of everything, or of one namespace, while the store is in use. It copies the files as they are,
 // then the journal since they were last whole: opening the archive's content replays the one onto the other, so the
 // archive is of the moment when the export ended. Archiving and restoring tools waits for it; calls do not.
-func (s *Store) Export(ctx context.Context, w io.Writer) error {
+func (s *Store) Export(ctx context.Context, w io.Writer, only agent.Namespace) error {
 	s.flusher.archive.RLock()
 	defer s.flusher.archive.RUnlock()
+	if only != "" && !s.have(only) {
+		return fmt.Errorf("%w: namespace %s", store.ErrNotFound, only)
+	}
 	if err := s.flusher.beginExport(); err != nil {
 		return err
 	}
 	defer s.flusher.endExport()
 	zip := gzip.NewWriter(w)
-	x := exporter{ctx: ctx, fs: s.root, tar: tar.NewWriter(zip), at: s.now(), sums: map[string]string{}}
-	if err := x.tree("."); err != nil {
+	x := exporter{ctx: ctx, fs: s.root, only: only, tar: tar.NewWriter(zip), at: s.now(), sums: map[string]string{}}
+	if err := x.content(); err != nil {
 		return err
 	}
 	segments, err := s.sequencer.closeSegment()
@@ -51,7 +55,7 @@ func (s *Store) Export(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for _, seg := range segments {
-		if err := x.file(seg.Name); err != nil {
+		if err := x.segment(seg); err != nil {
 			return err
 		}
 	}
@@ -97,7 +101,8 @@ func (s *sequencer) closeSegment() ([]wal.Segment, error) {
 
 type exporter struct {
 	ctx  context.Context // of one export, which this is all the state of
-	fs   vfs.FS
+	fs   *files
+	only agent.Namespace // "" for all
 	tar  *tar.Writer
 	at   time.Time
 	sums map[string]string
@@ -132,7 +137,7 @@ func (x *exporter) tree(dir string) error {
 			return err
 		}
 		name := path.Join(dir, base)
-		if !exported(name) {
+		if !exported(name) || x.others(name) {
 			continue
 		}
 		info, err := x.fs.Stat(name)
@@ -156,13 +161,9 @@ func (x *exporter) tree(dir string) error {
 
 // lateFiles exports the files that the journal names and that were added after their directory was read.
 func (x *exporter) lateFiles() error {
-	dirs := []string{filesDir}
-	names, err := x.fs.List(namespacesDir)
-	if err != nil && !vfs.NotExist(err) {
+	dirs, err := x.fileDirs()
+	if err != nil {
 		return err
-	}
-	for _, name := range names {
-		dirs = append(dirs, path.Join(namespacesDir, name, filesDir))
 	}
 	for _, dir := range dirs {
 		names, err := x.fs.List(dir)
@@ -198,7 +199,7 @@ func (x *exporter) file(name string) error {
 }
 
 func (x *exporter) text(name string, text []byte) error {
-	return x.copy(name, strings.NewReader(string(text)), int64(len(text)))
+	return x.copy(name, bytes.NewReader(text), int64(len(text)))
 }
 
 func (x *exporter) copy(name string, r io.Reader, size int64) error {

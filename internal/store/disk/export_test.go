@@ -46,7 +46,7 @@ func TestExportImport(t *testing.T) {
 	var archive bytes.Buffer
 	for range 3 { // the files follow meanwhile
 		archive.Reset()
-		if err := s.Export(ctx, &archive); err != nil {
+		if err := s.Export(ctx, &archive, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestExportOfAStoppedStoreIsTheStore(t *testing.T) {
 	s := open(t, dir, testOptions(t))
 	ctx := context.Background()
 	var archive bytes.Buffer
-	if err := s.Export(ctx, &archive); err != nil {
+	if err := s.Export(ctx, &archive, ""); err != nil {
 		t.Fatal(err)
 	}
 	into := filepath.Join(t.TempDir(), "new")

@@ -68,7 +68,7 @@ func fillFiles(ctx context.Context, o Options, each func(give func(*store.Item) 
 	if err := f.finish(); err != nil {
 		return err
 	}
-	if err := s.root.makeDir(journalDir); err != nil {
+	if err := errors.Join(s.root.makeDir(journalDir), s.root.Clean()); err != nil { // there may be no default namespace among the items
 		return err
 	}
 	if err := s.root.writeDoc(checkpointFile, &f.checkpoint); err != nil {

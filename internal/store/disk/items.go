@@ -13,13 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// Items gives everything that the directory of a stopped store holds to give, which must not keep an item. The journal is replayed first.
-// store.ErrInUse when a daemon holds the directory.
-func Items(ctx context.Context, dir string, o Options, give func(*store.Item) error) error {
+// Items gives everything that the directory of a stopped store holds to give, which must not keep an item; where only names a namespace, what
+// that one holds. The journal is replayed first. store.ErrInUse when a daemon holds the directory.
+func Items(ctx context.Context, dir string, o Options, only agent.Namespace, give func(*store.Item) error) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return fmt.Errorf("there is no data directory %s", dir)
 	}
@@ -30,8 +31,11 @@ func Items(ctx context.Context, dir string, o Options, give func(*store.Item) er
 	if err = s.loadAll(); err == nil {
 		err = s.flusher.writeCheckpoint()
 	}
+	if err == nil && only != "" && !s.have(only) {
+		err = fmt.Errorf("%w: namespace %s", store.ErrNotFound, only)
+	}
 	for _, n := range s.all() {
-		if err == nil {
+		if err == nil && (only == "" || only == n.name) {
 			g := giver{ctx: ctx, n: n, give: give}
 			err = g.all()
 		}

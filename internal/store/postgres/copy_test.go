@@ -145,7 +145,9 @@ func TestCopiesAreTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	ofDir := func(dir string) func(context.Context, func(*store.Item) error) error {
-		return func(ctx context.Context, give func(*store.Item) error) error { return disk.Items(ctx, dir, o, give) }
+		return func(ctx context.Context, give func(*store.Item) error) error {
+			return disk.Items(ctx, dir, o, "", give)
+		}
 	}
 	from := func(items func(context.Context, func(*store.Item) error) error) func(func(*store.Item) error) error {
 		return func(give func(*store.Item) error) error { return items(t.Context(), give) }

@@ -30,6 +30,32 @@ func (s *Store) Fill(ctx context.Context, each func(give func(*store.Item) error
 	return unavailable(err)
 }
 
+// fillNamespace adds the namespace with the items that each gives, which may be called more than once.
+func (s *Store) fillNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry, each func(give func(*store.Item) error) error) error {
+	trail, err := s.Space(agent.DefaultNamespace)
+	if err != nil {
+		return err
+	}
+	return unavailable(trail.change(ctx, func(ctx context.Context, c *change) error {
+		tag, err := c.Exec(ctx, "INSERT INTO namespaces (name) VALUES ($1) ON CONFLICT DO NOTHING", string(name))
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return fmt.Errorf("%w: namespace %s", store.ErrExists, name)
+		}
+		f := &filler{Tx: c.Tx, ctx: ctx, s: s, b: &pgx.Batch{}, owners: map[string]string{}}
+		if err := each(f.take); err != nil {
+			return err
+		}
+		if err := f.finish(); err != nil {
+			return err
+		}
+		c.feed = append(c.feed, store.Change{Namespace: name, Kind: store.ChangedNamespace}) // who looked before the import found nothing, and kept that
+		return c.audit(ctx, audit)
+	}))
+}
+
 // onceWith runs do in one transaction that may take its time.
 func (s *Store) onceWith(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return do(ctx, tx) })

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 
@@ -14,6 +15,11 @@ import (
 
 // Items gives everything that the store holds, as it is at one moment, to give, which must not keep an item. Daemons may work meanwhile.
 func (s *Store) Items(ctx context.Context, give func(*store.Item) error) error {
+	return s.items(ctx, "", give)
+}
+
+// items is Items of one namespace, where only names one.
+func (s *Store) items(ctx context.Context, only agent.Namespace, give func(*store.Item) error) error {
 	ctx, end, err := s.health.while(ctx)
 	if err != nil {
 		return err
@@ -24,7 +30,7 @@ func (s *Store) Items(ctx context.Context, give func(*store.Item) error) error {
 		return unavailable(err)
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it changed nothing
-	rows, err := tx.Query(ctx, "SELECT id, name, created_at, due FROM namespaces ORDER BY name")
+	rows, err := tx.Query(ctx, "SELECT id, name, created_at, due FROM namespaces WHERE $1 IN ('', name) ORDER BY name", string(only))
 	if err != nil {
 		return unavailable(err)
 	}
@@ -38,6 +44,9 @@ func (s *Store) Items(ctx context.Context, give func(*store.Item) error) error {
 	})
 	if err != nil {
 		return unavailable(err)
+	}
+	if len(spaces) == 0 {
+		return fmt.Errorf("%w: namespace %s", store.ErrNotFound, only)
 	}
 	for _, x := range spaces {
 		g := &giver{Tx: tx, ctx: ctx, ns: x.id, name: x.info.Name, give: give}

@@ -64,7 +64,7 @@ func multiply(t *testing.T, m *rig.Model, few *rig.Daemon) *rig.Daemon {
 		t.Fatalf("the daemon ended in %d", code)
 	}
 	var base []store.Item
-	if err := disk.Items(t.Context(), few.State(), disk.DefaultOptions(), func(x *store.Item) error {
+	if err := disk.Items(t.Context(), few.State(), disk.DefaultOptions(), "", func(x *store.Item) error {
 		base = append(base, *x)
 		return nil
 	}); err != nil {

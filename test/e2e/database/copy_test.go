@@ -143,10 +143,21 @@ func TestStoresMove(t *testing.T) {
 	command(t, other, "store", "import", byDaemon)
 	third := on(t, m, other, key, "--fetch-allow", guarded.Host())
 	same(t, "the second database", answers(third, spaces...), want)
+	acme := answers(third, "acme")
 	if code := third.Stop(syscall.SIGTERM); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	command(t, other, "store", "verify")
+
+	// One namespace alone, into a database that a daemon uses meanwhile.
+	alone, beside := filepath.Join(archives, "acme.tar.gz"), pgtest.NewDatabase(t)
+	command(t, other, "store", "export", "--namespace", "acme", alone)
+	fourth := on(t, m, beside, key, "--fetch-allow", guarded.Host())
+	fourth.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/beta", nil)
+	command(t, beside, "store", "import", alone, "--namespace", "acme")
+	same(t, "the namespace beside others", answers(fourth, "acme"), acme)
+	there := in(fourth, "acme")
+	there.WantValue(there.Call(lives[1].session, "deep"), 5, "persisted")
 	for name, fill := range map[string][]string{"by import": {"store", "import", byStore, "--data-dir"}, "by copy": {"store", "copy", "database"}} {
 		d := rig.Start(t, m, args...)
 		d.Stop(syscall.SIGTERM)

@@ -71,6 +71,18 @@ func (s Segment) Read(fs vfs.FS, visit func(lsn uint64, entry []byte) error) (ne
 	return s.Visit(data, visit)
 }
 
+// Rewrite returns the bytes of a segment with its sound entries as change makes them, under the same numbers.
+func (s Segment) Rewrite(data []byte, change func(entry []byte) []byte) (out []byte, err error) {
+	var b Batch
+	_, _, err = s.Visit(data, func(lsn uint64, entry []byte) error {
+		b.Reset()
+		b.Add(change(entry))
+		out = append(out, b.seal(lsn)...)
+		return nil
+	})
+	return out, err
+}
+
 // Visit is Read of a segment's file that has been read.
 func (s Segment) Visit(data []byte, visit func(lsn uint64, entry []byte) error) (next uint64, gaps []Gap, err error) {
 	next, gaps, err = read(data, s.First, s.Limit, visit)

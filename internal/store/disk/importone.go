@@ -1,0 +1,74 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// An Addition is a namespace of an export that is added to a store.
+type Addition struct {
+	Name  agent.Namespace
+	Audit *agent.AuditEntry // of the import, in the trail of the default namespace; nil for none
+}
+
+// ImportNamespace adds one namespace of an export to the store in the directory, whose daemon is stopped. It is added whole, by the name that it
+// has, or not at all: store.ErrExists where the store has one of that name, store.ErrNotFound where the export has none. The content of the export
+// is written to a directory of temporary files first.
+func ImportNamespace(ctx context.Context, dir string, r io.Reader, o Options, add Addition) (err error) {
+	name := add.Name
+	if err := name.Validate(); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp("", "recurgent-import-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	s, err := Open(dir, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if name == agent.DefaultNamespace || s.have(name) {
+		return fmt.Errorf("%w: namespace %s", store.ErrExists, name)
+	}
+	from := filepath.Join(temp, "store")
+	if err := Import(ctx, from, r, o, nil); err != nil {
+		return err
+	}
+	// A start removes what has the name of an erased namespace.
+	aside := namespaceDir(name) + erasedSuffix
+	if err := Fill(ctx, filepath.Join(dir, aside), o, func(give func(*store.Item) error) error { return Items(ctx, from, o, name, give) }); err != nil {
+		return err
+	}
+	return errors.Join(s.adopt(aside, name), s.note(ctx, add.Audit))
+}
+
+// adopt makes the namespace of a store below the root one of this store. It is this store's from its renaming on; the checkpoint says the rest.
+func (s *Store) adopt(aside string, name agent.Namespace) error {
+	var filled checkpointDoc
+	if _, err := readOptional(newFiles(s.shared, aside), checkpointFile, &filled, nil); err != nil {
+		return err
+	}
+	s.flusher.mu.Lock()
+	defer s.flusher.mu.Unlock()
+	if err := s.root.Rename(path.Join(aside, namespaceDir(name)), namespaceDir(name)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.spaces.idle[name] = filled.of(name)
+	s.mu.Unlock()
+	if _, _, err := s.load(name); err != nil {
+		return err
+	}
+	s.flusher.forced = true
+	return errors.Join(s.root.SyncDir(namespacesDir), s.flusher.checkpointLocked(), s.root.removeTree(aside))
+}
