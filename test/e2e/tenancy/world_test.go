@@ -258,7 +258,53 @@ func (s *side) fill(text string) string {
 		"{role}/methods/{method}/examples/{id}", x["clerk"]+"/methods/greet/examples/"+x["example"], "/recommendations/{id}", "/recommendations/"+x["recommendation"],
 		"/patterns/{role}", "/patterns/"+x["low"], "/namespaces/{name}", "/namespaces/spare", "/signatures/{name}", "/signatures/"+x["qa"], "/connections/{name}", "/connections/"+x["weather"], "/functions/{name}", "/functions/"+x["clerk"]+"__greet",
 		"{call_id}", x["call"], "{role}", x["shelf"], "/methods/{method}", "/methods/m", "{code}", "not_found",
-		"{session}", x["session"], "{clerk}", x["clerk"], "{shelf}", x["shelf"], "{old}", x["old"], "{low}", x["low"], "{qa}", x["qa"], "{weather}", x["weather"], "{call}", x["call"]).Replace(text)
+		"{file}", x["file"], "{entry}", x["entry"], "{recommendation}", x["recommendation"], "{session}", x["session"], "{clerk}", x["clerk"], "{shelf}", x["shelf"], "{old}", x["old"], "{low}", x["low"], "{qa}", x["qa"], "{weather}", x["weather"], "{call}", x["call"]).Replace(text)
+}
+
+// known are the ids of what the side has. Names may come to be used elsewhere, too.
+func (s *side) known() (all []string) {
+	for _, id := range s.ids {
+		if strings.Contains(id, "_") {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// twin is a side that has nothing, with ids and names like those of this one.
+func (s *side) twin() *side {
+	x := &side{w: s.w, t: s.t, ids: map[string]string{}}
+	for name, id := range s.ids {
+		switch {
+		case name == "spare" || id == "":
+			x.ids[name] = id
+		case strings.Contains(id, "_"):
+			x.ids[name] = none(id)
+		default:
+			x.ids[name] = id[:len(id)-1] + "z"
+		}
+	}
+	return x
+}
+
+// comparable is the reply as a text, headers first, without what differs between any two.
+func (a answer) comparable() string {
+	h := a.header.Clone()
+	for _, name := range []string{"Date", "X-Request-Id", "Content-Length"} {
+		h.Del(name)
+	}
+	return fmt.Sprintln(a.status, h) + string(a.body)
+}
+
+// unfill is the opposite of fill, of the side and of its twin, for replies that are compared.
+func (s *side) unfill(got answer) string {
+	text := timeless.ReplaceAllString(got.comparable(), "")
+	for name, twin := range s.twin().ids {
+		if twin != "" {
+			text = strings.NewReplacer(s.ids[name], "{"+name+"}", twin, "{"+name+"}").Replace(text)
+		}
+	}
+	return text
 }
 
 func (w *world) send(t *testing.T, method, path, body, token string, header map[string]string) answer {
