@@ -1,6 +1,5 @@
 //go:build postgres
 
-// Package database holds a real daemon on a real PostgreSQL database, and the commands that work on one, to what they promise their users.
 package database
 
 import (
