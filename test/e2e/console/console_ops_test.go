@@ -215,6 +215,11 @@ func TestOpsEveryPage(t *testing.T) {
 				if (scheme == "light") == (size == "desktop") { // both colours and both sizes, in half the time
 					p.accessible(what)
 				}
+				if name == "generations" {
+					if space, _ := p.do("evaluate", "getComputedStyle(document.querySelector('table.diff tbody td + td')).whiteSpace").(string); space != "pre-wrap" {
+						t.Errorf("%s: differences are shown with %q white space, which loses indents", what, space)
+					}
+				}
 				p.do("screenshot", map[string]any{"path": dir + "/" + name + "-" + scheme + "-" + size + ".png", "fullPage": true})
 			}
 			if out := os.Getenv("CONSOLE_PICTURE"); out != "" && scheme+size == "lightdesktop" { // an absolute path: that of docs/console.png
@@ -247,7 +252,16 @@ func TestOpsKeyboard(t *testing.T) {
 	if at, _ := p.do("evaluate", "document.activeElement.hasAttribute('data-search')").(bool); !at {
 		t.Error("/ does not lead to the search")
 	}
+	p.do("type", "[data-search]", "calc")
 	p.do("press", "[data-search]", "Escape")
+	p.do("waitForURL", p.url+"/ui/#/tools?q=calc")
+	p.do("press", "body", "g")
+	p.do("press", "body", "l")
+	p.sees("tbody tr")
+	for _, key := range []string{"j", "Space"} {
+		p.do("press", "body", key)
+	}
+	p.sees(".follow:text-is('Paused')")
 	p.do("press", "body", "?")
 	p.sees("dialog >> text=next row, previous row")
 	p.accessible("Help")

@@ -34,8 +34,12 @@ function open() {
 export function listen(lead) {
   addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
-    if (e.key === 'Escape' && typing(e.target)) return /** @type {HTMLElement} */ (e.target).blur();
-    if (typing(e.target) || document.querySelector('dialog[open]')) return;
+    if (document.querySelector('dialog[open]')) return;
+    if (typing(e.target)) {
+      if (e.key !== 'Escape') return;
+      e.preventDefault(); // a search would be emptied
+      return /** @type {HTMLElement} */ (e.target).blur();
+    }
     const page = pending && letters[/** @type {keyof typeof letters} */ (e.key)];
     pending = false;
     if (page) lead(page);

@@ -101,7 +101,7 @@ function Now({ query }) {
   const { calls, running, lost, error, missed } = useCalls(f, paused);
   useEffect(() => {
     const toggle = (/** @type {KeyboardEvent} */ e) => {
-      if (e.key !== ' ' || e.target !== document.body && !/** @type {HTMLElement} */ (e.target).matches('h1')) return;
+      if (e.key !== ' ' || /** @type {HTMLElement} */ (e.target).closest('a, button, input, select, pre, dialog')) return;
       e.preventDefault();
       setPaused((p) => !p);
     };

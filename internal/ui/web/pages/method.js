@@ -23,7 +23,7 @@ export default function Method({ role, method, query }) {
     .map(([id, text]) => ({ id, text, href: toMethod(role, method, { tab: id === 'program' ? '' : id }) }));
   const m = of.data;
   if (absent(of.error)) return html`<${Page} title="${role}.${method}" crumbs=${[{ href: href(['tools']), text: 'Tools' }, { href: toTool(role), text: role }]}>
-    <${Empty} title="This method has no program."><p>Either nobody called it, or no program for it has passed yet.</p><p><a href=${href(['live'], { log: 1, q: `${role}.${method}` })}>Its calls</a></p></${Empty}>
+    <${Empty} title="This method has no program."><p>Nobody called it, no program for it has passed yet, or it is archived: then Audit has its undo.</p><p><a href=${href(['live'], { log: 1, q: `${role}.${method}` })}>Its calls</a></p></${Empty}>
     <${Examples} of=${{ role, method_name: method }} url=${url} /></${Page}>`;
   return html`<${Page} title="${role}.${method}" crumbs=${[{ href: href(['tools']), text: 'Tools' }, { href: toTool(role), text: role }]}
       actions=${m && html`<${Operations} of=${m} url=${url} onDone=${of.reload} />`}>
@@ -46,7 +46,7 @@ function Operations({ of, url, onDone }) {
     ${of.pinned ? act('Unpin', 'unpin') : act('Pin', 'pin', { confirm: 'The current program stays, whatever fails, until it is unpinned.' })}
     ${act('Regenerate', 'regenerate', { confirm: 'At the next call the model writes a new program.' })}
     ${!of.quarantined && act('Quarantine', 'quarantine', { danger: true, confirm: 'Its program answers no calls until it is released.' })}
-    <${Action} label="Archive" method="DELETE" path=${url} scope="operate" reason danger confirm="The method and its programs are archived. It can be undone." onDone=${() => { location.hash = toTool(of.role); }} />`;
+    <${Action} label="Archive" method="DELETE" path=${url} scope="operate" reason danger confirm="The method and its programs are archived. This can be undone until a call has a new program written." onDone=${() => { location.hash = toTool(of.role); }} />`;
 }
 
 /** @param {{of: any}} p */
@@ -60,10 +60,10 @@ function Program({ of }) {
         ['State', html`<${Badge} text=${of.quarantined ? 'quarantined' : of.lifecycle_state} />${of.pinned ? html` <${Badge} text="pinned" />` : null}${of.doubted ? html` <${Badge} text="doubted" />` : null}${of.approved ? html` <${Badge} text="approved" />` : null}`],
         ['Quarantined', of.quarantine_reason],
         ['Correction', c && c.state !== 'none' && html`<${Badge} text=${c.state} /> ${c.last_error || ''} ${c.next_try_at ? `next ${ago(c.next_try_at)}` : ''}`],
-        ['Calls', `${count(of.success_count)} ok, ${count(of.failure_count)} failed, ${percent(of.recent_failure_rate)} of the recent ones`],
+        ['Calls', `${count(of.success_count)} ok, ${count(of.failure_count)} failed; of the recent ones ${percent(of.recent_failure_rate)} failed`],
         ['Last failure', of.last_failure_reason && html`${of.last_failure_class && html`<span class="quiet">${of.last_failure_class}: </span>`}${of.last_failure_reason}`],
         ['Reuse', of.cacheable ? 'answers later calls without the model' : `no: ${words(of.cacheability_reason)}`],
-        ['Compiled', of.native && of.native.state !== 'idle' && html`${of.native.state}${of.native.checks ? `, ${of.native.checked} of ${of.native.checks} calls reproduced` : ''}${of.native.why ? `: ${of.native.why}` : ''}`],
+        ['Compiled', of.native && !['idle', 'off'].includes(of.native.state) && html`${of.native.state}${of.native.checks ? `, ${of.native.checked} of ${of.native.checks} calls reproduced` : ''}${of.native.why ? `: ${of.native.why}` : ''}`],
         ['Made', html`<time datetime=${of.created_at} title=${fullTime(of.created_at)}>${ago(of.created_at)}</time>, by ${of.model || 'a person'}`],
         ['Last used', ago(of.last_used_at)],
         ['Repairs', of.repair_count_since_regen > 0 && plural(of.repair_count_since_regen, 'repair') + ' since it was last written from scratch'],
@@ -82,7 +82,7 @@ const Interface = ({ of }) => html`${of.summary && html`<p>${of.summary}</p>`}
     { title: 'Parameter', cell: (/** @type {any} */ p) => html`<code>${p.name}</code>${p.variadic ? ' …' : ''}` },
     { title: 'Type', cell: (/** @type {any} */ p) => p.type || 'any' },
     { title: 'Needed', cell: (/** @type {any} */ p) => (p.required ? 'required' : html`<span class="quiet">${'default' in p ? JSON.stringify(p.default) : 'optional'}</span>`) },
-    { title: 'Meaning', wide: true, cell: (/** @type {any} */ p) => p.description || '' }]} />` : html`<p class="quiet">It takes no parameters.</p>`}
+    ...(of.parameters.some((/** @type {any} */ p) => p.description) ? [{ title: 'Meaning', wide: true, cell: (/** @type {any} */ p) => p.description || '' }] : [])]} />` : html`<p class="quiet">It takes no parameters.</p>`}
   ${of.returns && (plainly(of.returns) ? html`<p>Returns <code>${of.returns.type}</code>${of.returns.description ? `: ${of.returns.description}` : ''}</p>` : html`<h3>Returns</h3><${Json} value=${of.returns} lines=${12} />`)}
   <p class="quiet">${of.origin === 'declared' ? 'The model declared this interface.' : 'This interface is inferred from the program.'}</p>`;
 
@@ -101,9 +101,9 @@ function Effects({ url, onDone }) {
       </${Section}>
       <${Table} label="What each generation reached" rows=${e.generations} columns=${[
         { title: 'Generation', cell: (/** @type {any} */ g) => html`${g.id} ${g.current ? html`<${Badge} text="current" kind="info" />` : null}` },
-        { title: 'Reached', wide: true, cell: (/** @type {any} */ g) => { const all = reached(g.did); return all.length ? all : html`<span class="quiet">nothing</span>`; } },
-        { title: 'Not in the manifest', cell: (/** @type {any} */ g) => { const all = reached(g.lacks); return all.length ? all : html`<span class="quiet">nothing</span>`; } },
-        { title: 'New hosts', cell: (/** @type {any} */ g) => g.new_hosts.join(', ') }]} />`;
+        { title: 'Reached', wide: true, named: true, cell: (/** @type {any} */ g) => { const all = reached(g.did); return all.length ? all : html`<span class="quiet">nothing</span>`; } },
+        { title: 'Not in the manifest', named: true, cell: (/** @type {any} */ g) => { const all = reached(g.lacks); return all.length ? all : html`<span class="quiet">nothing</span>`; } },
+        { title: 'New hosts', named: true, cell: (/** @type {any} */ g) => g.new_hosts.join(', ') }]} />`;
   }}</${Shown}>`;
 }
 

@@ -27,13 +27,13 @@ const health = (h) => !h ? '' : html`${h.quarantined > 0 && html`<${Badge} text=
 const used = (at) => (at && !at.startsWith('0001') ? ago(at) : 'never');
 
 const columns = () => [
-  { title: 'Tool', wide: true, sort: 'name', cell: (/** @type {any} */ t) => html`<a href=${toTool(t.role)}>${t.role}</a>${t.purpose && html` <span class="quiet">${t.purpose}</span>`}` },
+  { title: 'Tool', wide: true, cell: (/** @type {any} */ t) => html`<a href=${toTool(t.role)}>${t.role}</a>${t.purpose && html` <span class="quiet">${t.purpose}</span>`}` },
   { title: 'Health', cell: (/** @type {any} */ t) => health(t.health) },
-  { title: 'Recent failures', num: true, sort: 'failed', cell: (/** @type {any} */ t) => (t.health ? percent(t.health.recent_failure_rate) : '–') },
+  { title: 'Recent failures', num: true, cell: (/** @type {any} */ t) => (t.health ? percent(t.health.recent_failure_rate) : '–') },
   { title: 'Last failure', minor: true, cell: (/** @type {any} */ t) => t.health?.last_failure ? html`<span title=${t.health.last_failure.reason || ''}>${t.health.last_failure.method}, ${t.health.last_failure.class}${t.health.last_failure.at ? html` <span class="quiet">${ago(t.health.last_failure.at)}</span>` : null}</span>` : html`<span class="quiet">none</span>` },
-  { title: 'Uses', num: true, sort: 'used', cell: (/** @type {any} */ t) => count(t.usage_count) },
+  { title: 'Uses', num: true, cell: (/** @type {any} */ t) => count(t.usage_count) },
   ...(can('operate') ? [
-    { title: 'Cost, 30 days', num: true, minor: true, sort: 'cost', cell: (/** @type {any} */ t) => (t.usage ? (t.usage.cost !== null ? money(t.usage.cost) : `${count(t.usage.prompt_tokens + t.usage.completion_tokens)} tokens`) : '–') },
+    { title: 'Cost, 30 days', num: true, minor: true, cell: (/** @type {any} */ t) => (t.usage ? (t.usage.cost !== null ? money(t.usage.cost) : `${count(t.usage.prompt_tokens + t.usage.completion_tokens)} tokens`) : '–') },
     { title: 'Saved', num: true, minor: true, cell: (/** @type {any} */ t) => (t.usage?.saved_requests != null ? plural(t.usage.saved_requests, 'request') : '–') },
   ] : []),
   { title: 'Last used', num: true, minor: true, cell: (/** @type {any} */ t) => used(t.last_used_at) },
@@ -68,10 +68,10 @@ function Tool({ role }) {
     { title: 'Last used', num: true, minor: true, cell: (/** @type {any} */ m) => used(m.last_used_at) },
   ];
   if (absent(of.error) && !list.data?.data?.length) return html`<${Page} title=${role} crumbs=${[{ href: href(['tools']), text: 'Tools' }]}>
-    <${Empty} title="There is no tool of this name."><p>Either nobody called it, or no program of it has passed yet.</p><p><a href=${href(['live'], { log: 1, q: role })}>Its calls</a></p></${Empty}></${Page}>`;
+    <${Empty} title="There is no tool of this name."><p>Nobody called it, no program of it has passed yet, or it is archived: then Audit has its undo.</p><p><a href=${href(['live'], { log: 1, q: role })}>Its calls</a></p></${Empty}></${Page}>`;
   return html`<${Page} title=${role} crumbs=${[{ href: href(['tools']), text: 'Tools' }]}
       actions=${html`<a class="button" href=${href(['live'], { q: role })}>Calls</a><${Action} label="Archive" method="DELETE" path=${path`/v1/tools/${role}`} scope="operate" reason danger
-        confirm="The tool and its methods are archived: they answer no more until they are restored." onDone=${() => { location.hash = href(['tools']); }} />`}>
+        confirm="The tool, its methods and their programs are archived. This can be undone until a call has a new program written." onDone=${() => { location.hash = href(['tools']); }} />`}>
     <${Listing} of=${list} columns=${rows} label="Methods" id=${(/** @type {any} */ m) => m.method_name} empty=${html`<${Empty} title="No method has a program."><p>The model writes one at the first call of a method.</p></${Empty}>`} />
     <${Shown} of=${of}>${(/** @type {any} */ t) => html`<${Contract} tool=${t} />`}</${Shown}>
     ${patterns.data?.patterns?.length > 0 && html`<${Section} title="Patterns" note="What its programs do repeatedly."><${Table} label="Patterns" rows=${patterns.data.patterns} columns=${[

@@ -3,6 +3,7 @@ import { html, useState } from '../core/html.js';
 import { exchange, get, send, path as address, withQuery } from '../core/api.js';
 import { can } from '../core/session.js';
 import { curl } from '../core/curl.js';
+import { plural } from '../core/format.js';
 import { Dialog, say, copy } from './dialog.js';
 import { Failure } from './load.js';
 
@@ -32,7 +33,8 @@ export function Action(p) {
       const reply = await exchange(method, path, { body, headers: p.headers });
       setAsking(false);
       p.onDone?.(reply.body);
-      say(p.done || `${p.label}: done.`, await undoing(reply.headers.get('Recurgent-Audit-Id'), p.onDone));
+      const failed = reply.body?.broken_examples?.length;
+      say(`${p.done || `${p.label}: done.`}${failed ? ` The program fails ${plural(failed, 'example')}.` : ''}`, await undoing(reply.headers.get('Recurgent-Audit-Id'), p.onDone));
     } catch (e) {
       setError(e);
       if (!p.reason && !p.confirm) setAsking(true);

@@ -23,7 +23,7 @@ export function Generations({ of, url, query, onDone }) {
         <a data-row href=${to({ generation: g.id })} aria-current=${g.id === chosen.id ? 'true' : undefined}><strong>${g.id}</strong> ${g.id === of.current_generation && html`<${Badge} text="current" kind="info" />`} ${g.aside && html`<${Badge} text="quarantined" />`}${g.approved && html` <${Badge} text="approved" />`}
           <span class="quiet">${words(g.trigger)}</span><span class="quiet">${g.parent_id ? `from ${g.parent_id}, ` : ''}${ago(g.created_at)}</span></a></li>`)}</ol></nav>
       <div>
-        <${Section} title=${chosen.id} actions=${chosen.id !== of.current_generation && html`<${Action} label="Roll back to ${chosen.id}" path="${url}/rollback" body=${{ generation: chosen.id }} scope="operate" reason main onDone=${onDone} confirm="It becomes the current program. Examples that it breaks are listed." />`}>
+        <${Section} title=${chosen.id} actions=${chosen.id !== of.current_generation && html`<${Action} label="Roll back to ${chosen.id}" path="${url}/rollback" body=${{ generation: chosen.id }} scope="operate" reason main onDone=${onDone} confirm="It becomes the current program, even if it fails examples: the message afterwards says how many." />`}>
           <${Facts} of=${[
             ['State', html`<${Badge} text=${chosen.lifecycle_state || 'kept'} />`],
             ['Made', html`<time datetime=${chosen.created_at} title=${fullTime(chosen.created_at)}>${ago(chosen.created_at)}</time>, ${words(chosen.trigger)}, by ${chosen.model || 'a person'}`],
@@ -35,8 +35,8 @@ export function Generations({ of, url, query, onDone }) {
           ]} /></${Section}>
         ${chosen.changed_answers?.length > 0 && html`<${Section} title="Changed answers" note="What it answers differently from the program before it."><${Table} label="Changed answers" rows=${chosen.changed_answers} columns=${[
           { title: 'Input', wide: true, cell: (/** @type {any} */ c) => html`<a href=${toCall(c.call_id)}>(${args(c.args, c.kwargs, 80)})</a>` },
-          { title: 'Was', cell: (/** @type {any} */ c) => html`<code>${json(c.was, 60)}</code>` },
-          { title: 'Now', cell: (/** @type {any} */ c) => html`<code>${c.error_type ? words(c.error_type) : json(c.now, 60)}</code>` }]} /></${Section}>`}
+          { title: 'Was', named: true, cell: (/** @type {any} */ c) => html`<code>${json(c.was, 60)}</code>` },
+          { title: 'Now', named: true, cell: (/** @type {any} */ c) => html`<code>${c.error_type ? words(c.error_type) : json(c.now, 60)}</code>` }]} /></${Section}>`}
         <${Section} title=${against ? `${against.id} → ${chosen.id}` : 'Code'} actions=${all.length > 1 && html`<label class="check">Compare with <select onChange=${(/** @type {any} */ e) => go(to({ against: e.target.value }))}>
             <option value="none" selected=${!against}>nothing</option>${newest.filter((g) => g.id !== chosen.id).map((g) => html`<option value=${g.id} selected=${g === against}>${g.id}</option>`)}</select></label>`}>
           ${against ? html`<${Diff} before=${against.code} after=${chosen.code} names=${[against.id, chosen.id]} />` : html`<${Code} code=${chosen.code} />`}</${Section}>

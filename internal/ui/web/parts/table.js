@@ -1,8 +1,8 @@
 // Tables.
 import { html } from '../core/html.js';
 
-/** @typedef {{title: string, cell: (row: any) => any, num?: boolean, wide?: boolean, minor?: boolean, sort?: string}} Column
- * num aligns right, wide takes the rest of the width, minor is left out on a phone. */
+/** @typedef {{title: string, cell: (row: any) => any, num?: boolean, wide?: boolean, minor?: boolean, named?: boolean}} Column
+ * num aligns right, wide takes the rest of the width, minor is left out on a phone, where named shows its title beside the value. */
 
 /** Table shows rows. The first column's link opens a row, by a click anywhere in it too.
  * @param {{columns: Column[], rows: any[], label: string, id?: (row: any) => string, busy?: boolean}} p */
@@ -16,7 +16,7 @@ export function Table({ columns, rows, label, id, busy }) {
 }
 
 /** @param {Column} c */
-const kind = (c) => [c.num && 'num', c.wide && 'wide', c.minor && 'minor'].filter(Boolean).join(' ') || undefined;
+const kind = (c) => [c.num && 'num', c.wide && 'wide', c.minor && 'minor', c.named && 'named'].filter(Boolean).join(' ') || undefined;
 
 /** @param {MouseEvent} e */
 function openRow(e) {
