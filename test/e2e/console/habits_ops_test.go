@@ -137,3 +137,24 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 	}
 	p.clean()
 }
+
+// A page that is open shows what comes of a correction, without a reload. Where the browser has no clipboard for pages, as over http from elsewhere, copying works all the same.
+func TestOpsCorrectionArrives(t *testing.T) {
+	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60, rig.Held(programNet70)}})
+	d := rig.Start(t, m)
+	net := d.Call(d.Session("tax"), "net", 1000)
+	d.Do(200, "POST", "/v1/calls/"+net.CallID+"/verdict", map[string]any{"verdict": "wrong", "expected": 700})
+	p := newBrowser(t).open(t, "one", d.URL, map[string]any{"permissions": []string{"clipboard-read", "clipboard-write"}})
+	p.at("#/calls/" + net.CallID)
+	p.sees("section:has-text('Verdict') .badge:text-matches('running|queued')")
+	m.Release()
+	p.sees("section:has-text('Verdict') .badge:text-is('adopted')", "section:has-text('Verdict') a:text-is('gen-2')")
+
+	p.do("evaluate", "globalThis.real = navigator.clipboard; Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+	p.click(button("Copy as curl"))
+	p.sees(".messages >> text=Copied")
+	if got, _ := p.do("evaluate", "real.readText()").(string); !strings.HasSuffix(got, "/v1/calls/"+net.CallID) {
+		t.Errorf("copied %q", got)
+	}
+	p.clean()
+}

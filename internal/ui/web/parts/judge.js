@@ -1,5 +1,5 @@
 // Judging a call in place: right, wrong, or what the answer should have been.
-import { html, useState } from '../core/html.js';
+import { html, useEffect, useState } from '../core/html.js';
 import { path, send, get, Problem, decode } from '../core/api.js';
 import { can } from '../core/session.js';
 import { words, plural } from '../core/format.js';
@@ -10,6 +10,7 @@ import { Failure, useLoad } from './load.js';
 import { Json } from './value.js';
 
 const WAIT = 30; // seconds that a verdict waits for the first attempt at its correction
+const POLL = 3000; // ms between looks at a correction, while the page is visible
 
 /** @param {{call: any, onChange: () => void}} p */
 export function Judge({ call, onChange }) {
@@ -27,7 +28,7 @@ export function Judge({ call, onChange }) {
   const mayBeRight = call.outcome_status === 'ok' || call.outcome_authored;
   return html`<${Section} title="Verdict" actions=${html`
       ${verdict && html`<${Action} label="Withdraw" method="DELETE" path=${url} scope=${verdict.state === 'proposed' ? 'call' : 'call operate'} onDone=${changed} done="The verdict is withdrawn." />`}
-      ${mayBeRight && verdict?.verdict !== 'right' && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict && !form} onDone=${changed} done="Judged right: the answer is an example now." />`}
+      ${mayBeRight && verdict?.verdict !== 'right' && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict && !form} onDone=${changed} done=${can('operate') ? 'Judged right: the answer is an example now.' : 'Judged right: the answer is proposed as an example.'} />`}
       ${can('call') && html`<button type="button" aria-expanded=${form} onClick=${() => setForm(!form)}>Wrong …</button>`}`}>
     ${!verdict && !form && html`<p class="quiet">Nobody has judged this answer. A right answer becomes an example. For a wrong one the model corrects the program; the current program answers until then.</p>`}
     ${verdict && html`<${Given} verdict=${verdict} reload=${of.reload} />`}
@@ -39,14 +40,18 @@ export function Judge({ call, onChange }) {
 function Given({ verdict, reload }) {
   const c = verdict.correction;
   const open = ['queued', 'running', 'backing_off'].includes(c?.state);
+  useEffect(() => {
+    if (!open) return;
+    const timer = setInterval(() => document.hidden || reload(), POLL);
+    return () => clearInterval(timer);
+  }, [open]);
   return html`<p><${Badge} text=${verdict.verdict} /> ${verdict.note && html`<span>“${verdict.note}”</span>`}
       ${(verdict.example_state || verdict.state === 'proposed') && html` <span class="quiet">${verdict.state === 'proposed' ? 'It is a proposal, which someone with the scope operate accepts.' : 'It is an example.'}</span>`}
       ${verdict.dropped_fixtures > 0 && html` <span class="quiet">${plural(verdict.dropped_fixtures, 'fixture')} dropped.</span>`}</p>
     ${'expected' in verdict && html`<p class="quiet">Expected:</p><${Json} value=${verdict.expected} />`}
     ${verdict.expected_error_type && html`<p>Expected error: ${words(verdict.expected_error_type)}</p>`}
     ${c && c.state !== 'none' && html`<p>Correction: <${Badge} text=${c.state} /> ${c.generation && html`<a href=${toMethod(verdict.role, verdict.method, { tab: 'generations', generation: c.generation })}>${c.generation}</a>`}
-      ${c.changed_answers > 0 && html` ${plural(c.changed_answers, 'answer')} changed.`} ${c.last_error && html`<span class="quiet">${c.last_error}</span>`}
-      ${open && html` <button type="button" class="link" onClick=${reload}>Look again</button>`}</p>`}`;
+      ${c.changed_answers > 0 && html` ${plural(c.changed_answers, 'answer')} changed.`} ${c.last_error && html`<span class="quiet">${c.last_error}</span>`}</p>`}`;
 }
 
 /** Wrong asks for the value that was expected. @param {{url: string, verdict: any, onDone: () => void}} p */

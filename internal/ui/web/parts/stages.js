@@ -41,7 +41,7 @@ export function Stages({ of, running }) {
     return html`<li><span class="name">${stageNames[s.type] || s.type} <span class="quiet">${detail(s.data)}</span></span>
       <span class="track"><span class="stage ${s.type.replace('call.', '')}" style=${{ marginLeft: `${((s.at - start) / whole) * 100}%`, width: `${Math.max(((to - s.at) / whole) * 100, 0.5)}%` }}></span></span>
       <span class="num" aria-live=${live ? 'off' : undefined}>${duration(to - s.at)}${live ? ' …' : ''}</span></li>`;
-  })}</ol>`;
+  })}</ol><p class="quiet">Times as this page saw them.</p>`;
 }
 
 /** @param {any} d */
@@ -67,4 +67,4 @@ export const Attempts = ({ call }) => html`${call.stages && html`<${Recorded} of
   ${call.attempt_failures?.length > 0 && html`<ol class="attempts">
     ${call.attempt_failures.map((/** @type {any} */ f, /** @type {number} */ i) => html`<li><strong>Attempt ${i + 1} failed at ${words(f.stage)}</strong> <span class="quiet">${words(f.error_type)}${f.failure_class ? `, ${f.failure_class}` : ''}</span><pre>${f.error_message}</pre></li>`)}
   </ol>`}
-  <p>${call.generation_attempt > 0 ? `The model was asked for ${plural(call.generation_attempt, 'program')}` : 'The model was not asked for a program'}; ${duration(call.duration_ms)} in all.</p>`;
+  <p>${call.generation_attempt > 0 ? `The model was asked for ${plural(call.generation_attempt, 'program')}` : call.usage?.model_requests ? 'The model wrote no program' : 'The model was not asked for a program'}; ${duration(call.duration_ms)} in all.</p>`;
