@@ -57,8 +57,8 @@ func TestOpsHostileFetches(t *testing.T) {
 		{"#/tools/page/read?tab=effects", "text=evil.example.org"}, {"#/tools/page/read?tab=calls", "tbody tr"}, {"#/inbox", text}, {"#/sessions", "text=><script>canary()"}, {"#/sessions/" + s, text}, {"#/usage?by=owner", "td >> text=><script>canary()"},
 		{"#/audit", text}, {"#/policy", "textarea"}, {"#/system", "h2"},
 		// Addresses that somebody else wrote.
-		{"#/sessions/" + bad, ".failure"}, {"#/calls/" + bad, "h1"}, {"#/tools/" + bad, "h1"}, {"#/tools/" + bad + "/" + bad, "h1"}, {"#/" + bad, "text=There is no such page"}, {"#/live?q=" + bad + "&session=" + bad + "&log=1", "h1"},
-		{"#/audit?principal=" + bad, "h1"}, {"#/inbox?kind=" + bad + "&after=" + bad, ".failure"}, {"#/usage?by=" + bad + "&days=" + bad, "h1"}, {"#/tools?q=" + bad + "&sort=" + bad, ".failure"}, {"#javascript:canary()", "text=There is no such page"}, {"#/tools/javascript:canary()", "h1"},
+		{"#/sessions/" + bad, ".empty"}, {"#/calls/" + bad, "h1"}, {"#/tools/" + bad, "h1"}, {"#/tools/" + bad + "/" + bad, "h1"}, {"#/" + bad, "text=There is no such page"}, {"#/live?q=" + bad + "&session=" + bad + "&log=1", "h1"},
+		{"#/audit?principal=" + bad, "h1"}, {"#/inbox?kind=" + bad + "&after=" + bad, ".failure"}, {"#/usage?by=" + bad + "&days=" + bad, "h1"}, {"#/tools?q=" + bad + "&sort=" + bad, ".failure"}, {"#javascript:canary()", "text=There is no such page"}, {"#/constructor", "text=There is no such page"}, {"#/__proto__/x", "text=There is no such page"}, {"#/tools/javascript:canary()", "h1"},
 	} {
 		p.at(page.hash)
 		p.sees(page.sees)

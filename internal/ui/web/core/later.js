@@ -18,7 +18,7 @@ export function later(load, plain) {
     const [, setTurn] = useState(0);
     const [error, setError] = useState(/** @type {any} */ (null));
     useEffect(() => {
-      if (!Part) Promise.all([load(), plain || styled()]).then(([m]) => ((Part = m.default), setTurn(1)), () => setError(new Error('The page could not be loaded. The daemon may have been updated.')));
+      if (!Part) Promise.all([load(), plain || styled()]).then(([m]) => ((Part = m.default), setTurn(1)), () => setError(new Error('The page could not be loaded. The daemon does not answer, or has been updated.')));
     }, []);
     useEffect(() => void (Part && props.onShown?.()), [Part]);
     if (error) return html`<${Failure} error=${error} retry=${() => location.reload()} />`;

@@ -59,7 +59,7 @@ function Bar() {
     <a class="brand" href=${href(['live'])}>recurgentd</a>
     ${locked.value === null ? html`<${Nav} />` : html`<span class="pages"></span>`}
     <div class="self">
-      ${who.value && token.value && html`<span class="quiet" title=${`May: ${who.value.scopes.join(', ')}`}>${who.value.name}${who.value.namespace === 'default' ? '' : ` in ${who.value.namespace}`}</span>
+      ${who.value && token.value && locked.value === null && html`<span class="quiet" title=${`May: ${who.value.scopes.join(', ')}`}>${who.value.name}${who.value.namespace === 'default' ? '' : ` in ${who.value.namespace}`}</span>
         <button type="button" onClick=${() => setToken('')}>Sign out</button>`}
       <button type="button" onClick=${nextTheme}>${label}</button>
       <button type="button" onClick=${() => (helping.value = true)} aria-label="Help: keyboard">?</button>

@@ -22,7 +22,7 @@ export default function Inbox({ query }) {
     ${!data && of.loading && html`<p class="quiet" role="status">Loading …</p>`}
     ${data && (data.data.length ? html`<ul class="entries">${data.data.map((/** @type {any} */ e) => html`<${Entry} key=${e.id} of=${e} onDone=${of.reload} />`)}</ul>`
       : html`<${Empty} title=${query.kind ? 'Nothing of this kind waits.' : 'Nothing waits for a decision.'}><p>Programs that wait for approval, corrections that failed, proposals, recommendations and new effects show here.</p></${Empty}>`)}
-    ${data && html`<${Pager} next=${data.next_cursor} />`}
+    ${(data || of.error) && html`<${Pager} next=${data?.next_cursor} />`}
   </${Page}>`;
 }
 

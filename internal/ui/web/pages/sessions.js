@@ -5,7 +5,7 @@ import { href, go } from '../core/route.js';
 import { can } from '../core/session.js';
 import { ago, args, count, duration, fullTime, source, time, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
-import { Shown, useLoad, Empty, Failure } from '../parts/load.js';
+import { absent, Shown, useLoad, Empty, Failure } from '../parts/load.js';
 import { Listing, usePage } from '../parts/listing.js';
 import { Action, Curl } from '../parts/action.js';
 import { Json } from '../parts/value.js';
@@ -61,8 +61,9 @@ function Session({ id }) {
   const history = usePage(path`/v1/sessions/${id}/history`, { order: 'desc' }, 30);
   const again = () => (of.reload(), context.reload(), history.reload());
   return html`<${Page} title=${of.data?.role || 'Session'} crumbs=${[{ href: href(['sessions']), text: 'Sessions' }]}
-      actions=${html`<a class="button" href=${href(['live'], { log: 1, session: id })}>Calls</a><${Action} label="Delete" method="DELETE" path=${path`/v1/sessions/${id}`} scope="call" danger confirm="The session is deleted, and the arguments and values of its calls are erased everywhere. This cannot be undone." onDone=${() => go(href(['sessions']), { replace: true })} />`}>
-    <${Shown} of=${of}>${(/** @type {any} */ s) => html`<div class="columns"><div>
+      actions=${of.data && html`<a class="button" href=${href(['live'], { log: 1, session: id })}>Calls</a><${Action} label="Delete" method="DELETE" path=${path`/v1/sessions/${id}`} scope="call" danger confirm="The session is deleted, and the arguments and values of its calls are erased everywhere. This cannot be undone." onDone=${() => go(href(['sessions']), { replace: true })} />`}>
+    ${absent(of.error) ? html`<${Empty} title="There is no such session."><p>It was deleted or has expired, or it belongs to somebody else.</p><p><a href=${href(['sessions'])}>Sessions</a></p></${Empty}>`
+    : html`<${Shown} of=${of}>${(/** @type {any} */ s) => html`<div class="columns"><div>
         ${can('call') && html`<${Talk} session=${s} onDone=${again} />`}
         <${Section} title="History"><${Listing} of=${history} label="History" id=${(/** @type {any} */ r) => String(r.seq)} columns=${[
           { title: 'Call', wide: true, cell: (/** @type {any} */ r) => html`<span style=${{ paddingLeft: `${(r.depth || 0) * 14}px` }}><a href=${toCall(r.call_id)}>${r.role === s.role ? '' : `${r.role}.`}${r.method_name}</a><span class="args">(${args(r.args, r.kwargs, 50)})</span></span>` },
@@ -74,7 +75,7 @@ function Session({ id }) {
         <${Section} title="Facts"><${Facts} of=${[['Session', html`<code>${s.id}</code>`], ['Owner', s.owner], ['Model', s.model], ['Began', fullTime(s.created_at)], ['Last change', ago(s.updated_at)], ['Calls', count(s.history_size)], ['Kept', s.ephemeral ? 'a short time: it is ephemeral' : 'as the policy says']]} /></${Section}>
         <${Section} title="Context" note="What programs remember between calls."><${Shown} of=${context}>${(/** @type {any} */ c) => Object.keys(c).length ? html`<${Json} value=${c} />` : html`<p class="quiet">It is empty.</p>`}</${Shown}></${Section}>
         ${s.contract && Object.values(s.contract).some(Boolean) && html`<${Section} title="Contract"><${Json} value=${s.contract} /></${Section}>`}
-      </div></div>`}</${Shown}>
+      </div></div>`}</${Shown}>`}
   </${Page}>`;
 }
 

@@ -24,10 +24,10 @@ export function Listing({ of, columns, label, id, empty, filtered, rows }) {
     ${list && list.length > 0 && html`<${Table} columns=${columns} rows=${list} label=${label} id=${id} busy=${of.loading} />`}
     ${list && !list.length && (query.after ? html`<${Empty} title="This page of the list is empty." />`
       : filtered ? html`<${Empty} title="Nothing matches."><p><a href=${href(parts)}>Clear the filters</a></p></${Empty}>` : empty)}
-    ${list && html`<${Pager} next=${of.data.next_cursor} />`}`;
+    ${(list || of.error) && html`<${Pager} next=${of.data?.next_cursor} />`}`;
 }
 
-/** Pager links to the other pages of a list. @param {{next: string | null}} p */
+/** Pager links to the other pages of a list. @param {{next?: string | null}} p */
 export function Pager({ next }) {
   const { parts, query } = route.value;
   if (!next && !query.after) return null;
