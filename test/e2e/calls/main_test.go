@@ -1,3 +1,5 @@
+// Package calls tests what one call does and what it leaves: forging, context, names, failures and whom they count against,
+// questions to the model, streams.
 package calls
 
 import (

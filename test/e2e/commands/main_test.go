@@ -1,3 +1,4 @@
+// Package commands tests the client commands as people meet them: output, exit codes, terminals, and the screen of watch.
 package commands
 
 import (

@@ -1,3 +1,4 @@
+// Package contracts tests that contracts are checked and say the same every time how a value falls short.
 package contracts
 
 import (

@@ -1,3 +1,4 @@
+// Package daemon tests the daemon as a process: start, signals, drain, restart, access, TLS, traces, and what it says when it cannot start.
 package daemon
 
 import (

@@ -1,3 +1,4 @@
+// Package effects tests that programs reach and change nothing but what a person or their history allows, and that no write is sent twice.
 package effects
 
 import (

@@ -1,3 +1,4 @@
+// Package evolution tests predictions, and that weak answers and repeated questions become recommendations, which people apply and take back.
 package evolution
 
 import (

@@ -1,3 +1,4 @@
+// Package files tests that files go in and out whole, belong to their owners, stay within bounds, and are gone when their time is over.
 package files
 
 import (

@@ -1,3 +1,4 @@
+// Package history tests that each call leaves one record without values, and what programs and models see of these records.
 package history
 
 import (

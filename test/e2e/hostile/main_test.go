@@ -1,3 +1,4 @@
+// Package hostile runs hostile programs through a real daemon, which survives them, also where it may have few processes.
 package hostile
 
 import (

@@ -1,3 +1,4 @@
+// Package interfaces tests what methods declare that they take and return, what is inferred, and that successors stay compatible.
 package interfaces
 
 import (

@@ -1,3 +1,5 @@
+// Package lifecycle tests the life of artifacts: generations, states, repairs and their budgets, selection, damaged files, and
+// the operations of people with their undo.
 package lifecycle
 
 import (

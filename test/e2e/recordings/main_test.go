@@ -1,3 +1,4 @@
+// Package recordings runs the recorded scenarios, whose figures are kept in files, and serves the recorded programs.
 package recordings
 
 import (

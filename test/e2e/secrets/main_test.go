@@ -1,3 +1,4 @@
+// Package secrets tests that no secret of an input leaves the call, and that calls with masked inputs are still evidence.
 package secrets
 
 import (

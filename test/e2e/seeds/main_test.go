@@ -1,3 +1,4 @@
+// Package seeds tests single sentences of the seeds that no other package has; docs/seeds.md names all tests by requirement.
 package seeds
 
 import (

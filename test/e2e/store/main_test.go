@@ -1,3 +1,4 @@
+// Package store tests that what was acknowledged is there after kills, replays to the same bytes, and moves by export and import.
 package store
 
 import (

@@ -1,3 +1,4 @@
+// Package tenancy tests that nothing of one namespace shows in another, for every operation, and what people of one namespace see of each other.
 package tenancy
 
 import (

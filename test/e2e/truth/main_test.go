@@ -1,3 +1,4 @@
+// Package truth tests verdicts, examples and corrections: a wrong answer is corrected, and no later program breaks what people fixed.
 package truth
 
 import (

@@ -1,3 +1,4 @@
+// Package why tests that the explanation of a call is true, for every kind of call, and that the steps it proposes can be taken.
 package why
 
 import (
