@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,9 +83,7 @@ func TestFunctionTools(t *testing.T) {
 func function(d *rig.Daemon, name string, body map[string]any) (got rig.Reply) {
 	d.T.Helper()
 	r := d.Do(http.StatusOK, http.MethodPost, "/v1/functions/"+name, body)
-	if err := json.Unmarshal(r.Body, &got); err != nil {
-		d.T.Fatalf("%s: %v: %s", name, err, r.Body)
-	}
+	r.Into(d.T, &got)
 	return got
 }
 

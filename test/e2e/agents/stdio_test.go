@@ -3,10 +3,7 @@ package agents
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,16 +16,7 @@ import (
 // overStdio is an agent that starts recurgentd mcp, as agents do.
 func overStdio(t *testing.T, version string, env []string, args ...string) *agent {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"mcp"}, args...)...)
-	cmd.Env = append(rig.Environment(t.TempDir()), env...)
-	said := &rig.Buffer{}
-	cmd.Stderr = said
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("recurgentd mcp said:\n%s", said)
-		}
-	})
-	return connect(t, &mcp.CommandTransport{Command: cmd}, version)
+	return connect(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...)}, version)
 }
 
 // The same over stdin and stdout, bridged to a daemon, in both versions.
@@ -100,38 +88,23 @@ func TestMCPEmbedded(t *testing.T) {
 	again := overStdio(t, legacy, env, "--embedded", "--data-dir", filepath.Join(dir, "data"))
 	a.value(again.call("calculator__add", object{"a": 20, "b": 22}, nil), 42)
 
-	cmd := exec.Command(os.Args[0], "mcp", "--url", "http://127.0.0.1:1")
-	cmd.Env = rig.Environment(t.TempDir())
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 3 || !strings.Contains(string(out), "http://127.0.0.1:1") {
-		t.Errorf("a daemon that is not there: %v %s", err, out)
+	if out, errs, code := rig.Run(t, rig.Environment(t.TempDir()), "mcp", "--url", "http://127.0.0.1:1"); code != 3 || !strings.Contains(errs, "http://127.0.0.1:1") {
+		t.Errorf("a daemon that is not there: exit code %d: %s%s", code, out, errs)
 	}
 }
 
 // With access tokens agents need one, and their calls are its owner's.
 func TestMCPTokens(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(file, []byte("ann ann-token-0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	m := rig.NewModel(t, script())
-	d := rig.Start(t, m, "--auth-tokens-file", file)
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "ann ann-token-0123456789abcdef\n"))
 	if status := post(t, d, "POST", []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), map[string]string{"Accept": "application/json, text/event-stream"}); status != http.StatusUnauthorized {
 		t.Errorf("without a token: %d", status)
 	}
 	a := overStdio(t, newest, []string{"RECURGENT_TOKEN=ann-token-0123456789abcdef"}, "--url", d.URL)
 	r := a.call("call_method", object{"role": "calculator", "method": "add", "args": []any{2, 3}}, nil)
 	a.value(r, 5)
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, d.URL+"/v1/sessions/"+r.Meta["recurgent/session_id"].(string), nil)
-	req.Header.Set("Authorization", "Bearer ann-token-0123456789abcdef")
-	res, err := d.HTTP.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if body, _ := io.ReadAll(res.Body); !strings.Contains(string(body), `"owner":"ann"`) {
-		t.Errorf("the session: %s", body)
+	if s := d.As("ann-token-0123456789abcdef").Get("/v1/sessions/" + r.Meta["recurgent/session_id"].(string)); s["owner"] != "ann" {
+		t.Errorf("the session: %v", s)
 	}
 }

@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
@@ -184,9 +183,7 @@ func TestEqualColdCallsForgeOnce(t *testing.T) {
 	wg.Wait()
 	for i, r := range replies {
 		var got rig.Reply
-		if err := json.Unmarshal(r.Body, &got); err != nil {
-			t.Fatalf("%v: %s", err, r.Body)
-		}
+		r.Into(t, &got)
 		d.WantValue(got, i+1, "")
 	}
 	if n := m.Count("calculator", "add"); n != 1 {

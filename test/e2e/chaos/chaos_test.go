@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"syscall"
 	"testing"
@@ -14,20 +13,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
-
-// number is how much is asked for by a variable, or what is taken without it.
-func number(t *testing.T, variable string, without int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return without
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%s is no number", variable, text)
-	}
-	return n
-}
 
 // A trouble is a fault that a test makes. It ends within do.
 type trouble struct {
@@ -53,7 +38,7 @@ type run struct {
 // new ones.
 func newRun(ctx context.Context, t *testing.T, patience time.Duration) *run {
 	t.Helper()
-	seed := uint64(number(t, "CHAOS_SEED", 1))
+	seed := uint64(rig.Number(t, "CHAOS_SEED", 1))
 	t.Logf("CHAOS_SEED=%d", seed)
 	return &run{t: t, ctx: ctx, model: newModel(t), load: &Load{Patience: patience, Seed: seed, Journal: NewJournal(t)}, readers: map[string]*Reader{}, lost: map[string]int{}}
 }
@@ -61,16 +46,16 @@ func newRun(ctx context.Context, t *testing.T, patience time.Duration) *run {
 // begin makes n sessions of the default namespace and n/2 of the capped one, and begins to read the events of both.
 func (r *run) begin(all []*rig.Daemon, n, faults int) {
 	r.t.Helper()
-	r.faults = number(r.t, "CHAOS_FAULTS", faults)
+	r.faults = rig.Number(r.t, "CHAOS_FAULTS", faults)
 	r.cap = max(r.faults*cost, 6*cost) // a quarter of what the methods of all epochs would cost
 	all[0].Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/"+capped, nil)
-	in(all[0], capped).Policy(map[string]any{"spend": map[string]any{"month_tokens": r.cap}})
+	all[0].In(capped).Policy(map[string]any{"spend": map[string]any{"month_tokens": r.cap}})
 	for i := range n + n/2 {
 		s := Session{Keyed: i%2 == 0}
 		if i >= n {
 			s.Namespace = capped
 		}
-		s.ID = in(all[i%len(all)], s.Namespace).Session(role)
+		s.ID = all[i%len(all)].In(s.Namespace).Session(role)
 		r.sessions = append(r.sessions, s)
 		if r.readers[s.Namespace] == nil {
 			r.readers[s.Namespace] = r.load.Follow(s.Namespace, r.load.Begin(r.ctx, s))
@@ -89,7 +74,7 @@ func (r *run) acked(n int) {
 // make makes the troubles, each once in a random order and then again, spread over the calls.
 func (r *run) make(troubles []trouble) {
 	r.t.Helper()
-	calls := number(r.t, "CHAOS_CALLS", 500)
+	calls := rig.Number(r.t, "CHAOS_CALLS", 500)
 	working, stop := context.WithCancel(r.ctx)
 	done := make(chan struct{})
 	go func() {

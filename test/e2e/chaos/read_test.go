@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"net/http"
 	"net/url"
 	"regexp"
 	"time"
@@ -9,36 +8,12 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// within asks a daemon in a namespace.
-type within struct {
-	namespace string
-	next      http.RoundTripper
-}
-
-func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set(namespaceHeader, w.namespace)
-	return w.next.RoundTrip(r)
-}
-
-// in is the daemon with requests that are for the namespace; "" is the default one.
-func in(d *rig.Daemon, namespace string) *rig.Daemon {
-	if namespace == "" {
-		return d
-	}
-	one := *d
-	client := *d.HTTP
-	client.Transport = within{namespace, d.HTTP.Transport}
-	one.HTTP = &client
-	return &one
-}
-
 // Read reads what the daemons hold, which is the same in all of them. lost says by epoch how many faults may each have cost a
 // flight. Readers are stopped once they have what the histories have.
 func Read(all []*rig.Daemon, m *rig.Model, sessions []Session, lost map[string]int, readers map[string]*Reader) State {
 	s := State{Sessions: sessions, History: map[string][]Record{}, Counter: map[string]int{}, Namespaces: map[string]Namespace{}}
 	for i, session := range sessions {
-		d := in(all[i%len(all)], session.Namespace)
+		d := all[i%len(all)].In(session.Namespace)
 		for _, r := range d.History(session.ID) {
 			summary, _ := r["outcome_summary"].(map[string]any)
 			seq, _ := r["seq"].(float64)
@@ -49,7 +24,7 @@ func Read(all []*rig.Daemon, m *rig.Model, sessions []Session, lost map[string]i
 	}
 	requests := forges(m)
 	for i, name := range []string{"", capped} {
-		d := in(all[i%len(all)], name)
+		d := all[i%len(all)].In(name)
 		space := Namespace{Methods: map[string]Method{}, Usage: usage(d)}
 		for _, r := range s.of(name) {
 			if _, seen := space.Methods[r.Method]; !seen && r.OK {

@@ -29,21 +29,6 @@ func asked(d *rig.Daemon, args ...string) (value, id string) {
 	return strings.TrimSpace(out), m[1]
 }
 
-// expect runs a command and checks its exit code and what it prints.
-func expect(d *rig.Daemon, code int, parts []string, args ...string) string {
-	d.T.Helper()
-	out, errs, got := d.Client(args...)
-	if got != code {
-		d.T.Errorf("%q: exit code %d, want %d: %s%s", args, got, code, out, errs)
-	}
-	for _, p := range parts {
-		if !strings.Contains(out+errs, p) {
-			d.T.Errorf("%q: want %q in\n%s%s", args, p, out, errs)
-		}
-	}
-	return out
-}
-
 // A forged tax.net answers 600 where 700 is right. By commands alone a person says so, gets it corrected, sees what changed,
 // and keeps the expectation in a file that a pipeline runs; no other call fails meanwhile.
 func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
@@ -57,8 +42,8 @@ func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
 	if value, _ = asked(d, "tax", "net", "2000"); value != "1200" {
 		t.Fatalf("tax.net(2000) is %s", value)
 	}
-	expect(d, 3, []string{"404"}, "verdict", wrong)
-	expect(d, 0, []string{"tax.net (gen-1): wrong, expected 700 (70 percent, not 60)", "\nexample: ex_", ", active\n", "\ncorrection: adopted as gen-2, 1 changed answer, 1 attempt\n"},
+	d.Expect(3, []string{"404"}, "verdict", wrong)
+	d.Expect(0, []string{"tax.net (gen-1): wrong, expected 700 (70 percent, not 60)", "\nexample: ex_", ", active\n", "\ncorrection: adopted as gen-2, 1 changed answer, 1 attempt\n"},
 		"wrong", wrong, "--expected", "700", "--note", "70 percent, not 60", "--wait")
 	if value, _ = asked(d, "tax", "net", "1000"); value != "700" {
 		t.Errorf("after the correction tax.net(1000) is %s", value)
@@ -72,27 +57,27 @@ func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
 	if q := m.LastQuestion(); !strings.Contains(q.User, "70 percent, not 60") || q.Kind != "repair" {
 		t.Errorf("the request to the model lacks what the person said: %s", q.User)
 	}
-	expect(d, 0, []string{"wrong, expected 700", "adopted as gen-2"}, "verdict", wrong)
-	expect(d, 0, []string{"correction adopted as gen-2"}, "tools", "show", "tax", "net")
-	expect(d, 0, []string{"--- gen-1", "+++ gen-2", "-\treturn n * 60 / 100, nil", "+\treturn n * 70 / 100, nil", "answers that changed with it:", "(2000)  1200  1400"}, "tools", "diff", "tax", "net")
+	d.Expect(0, []string{"wrong, expected 700", "adopted as gen-2"}, "verdict", wrong)
+	d.Expect(0, []string{"correction adopted as gen-2"}, "tools", "show", "tax", "net")
+	d.Expect(0, []string{"--- gen-1", "+++ gen-2", "-\treturn n * 60 / 100, nil", "+\treturn n * 70 / 100, nil", "answers that changed with it:", "(2000)  1200  1400"}, "tools", "diff", "tax", "net")
 
 	folder := filepath.Join(d.Dir, "examples")
 	file := filepath.Join(folder, "nested", "net.yaml")
-	page := expect(d, 0, []string{"role: tax\nmethod: net\nexamples:\n  - id: ex_", "    args: [1000]\n    expect: {value: 700}\n    note: 70 percent, not 60\n"}, "tools", "examples", "get", "tax", "net")
+	page := d.Expect(0, []string{"role: tax\nmethod: net\nexamples:\n  - id: ex_", "    args: [1000]\n    expect: {value: 700}\n    note: 70 percent, not 60\n"}, "tools", "examples", "get", "tax", "net")
 	rig.WriteAt(t, file, page)
-	expect(d, 0, []string{"ok    tax.net(1000): 700  " + file + ":4\n1 passed, 0 failed, 0 skipped\n"}, "test", folder)
+	d.Expect(0, []string{"ok    tax.net(1000): 700  " + file + ":4\n1 passed, 0 failed, 0 skipped\n"}, "test", folder)
 
-	expect(d, 1, []string{"answer           700", "600", "1 passed, 0 failed, 0 skipped", "0 passed, 1 failed, 0 skipped", "it does not hold 1 example"}, "tools", "try", "tax", "net", "1000", "--generation", "gen-1")
-	expect(d, 0, []string{"it does not hold these examples: ex_"}, "tools", "rollback", "tax", "net")
+	d.Expect(1, []string{"answer           700", "600", "1 passed, 0 failed, 0 skipped", "0 passed, 1 failed, 0 skipped", "it does not hold 1 example"}, "tools", "try", "tax", "net", "1000", "--generation", "gen-1")
+	d.Expect(0, []string{"it does not hold these examples: ex_"}, "tools", "rollback", "tax", "net")
 	report := filepath.Join(d.Dir, "report.xml")
-	expect(d, 1, []string{"FAIL  tax.net(1000): got 600, want 700 (70 percent, not 60)  " + file + ":4", "1 of 1 example failed"}, "test", folder, "--junit", report)
+	d.Expect(1, []string{"FAIL  tax.net(1000): got 600, want 700 (70 percent, not 60)  " + file + ":4", "1 of 1 example failed"}, "test", folder, "--junit", report)
 	if data, err := os.ReadFile(report); err != nil || !strings.Contains(string(data), `<failure message="got 600, want 700 (70 percent, not 60)"></failure>`) {
 		t.Errorf("the report is %s (%v)", data, err)
 	}
-	expect(d, 0, nil, "tools", "rollback", "tax", "net", "--generation", "gen-2")
-	expect(d, 0, []string{"the verdict is taken back"}, "verdict", wrong, "--drop")
-	expect(d, 3, []string{"404"}, "verdict", wrong)
-	expect(d, 0, []string{"nothing\n"}, "tools", "examples", "list", "tax", "net")
+	d.Expect(0, nil, "tools", "rollback", "tax", "net", "--generation", "gen-2")
+	d.Expect(0, []string{"the verdict is taken back"}, "verdict", wrong, "--drop")
+	d.Expect(3, []string{"404"}, "verdict", wrong)
+	d.Expect(0, []string{"nothing\n"}, "tools", "examples", "list", "tax", "net")
 }
 
 // Verdicts that cannot count are refused, and right answers become examples.
@@ -101,15 +86,15 @@ func TestVerdictCommands(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {share("60"), share("50"), share("50")}, "calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	_, sum := asked(d, "calculator", "add", "2", "3")
-	expect(d, 0, []string{"calculator.add (gen-1): right (as it should)", "example: ex_"}, "right", sum, "--note", "as it should")
-	expect(d, 0, []string{"passed  (2, 3)  5"}, "tools", "examples", "run", "calculator", "add")
-	expect(d, 2, []string{"exclude each other"}, "wrong", sum, "--expected", "1", "--expected-error", "x")
-	expect(d, 3, []string{"404"}, "wrong", "call_00000000000000000000000000")
-	expect(d, 3, []string{"404"}, "verdict", sum+"x")
+	d.Expect(0, []string{"calculator.add (gen-1): right (as it should)", "example: ex_"}, "right", sum, "--note", "as it should")
+	d.Expect(0, []string{"passed  (2, 3)  5"}, "tools", "examples", "run", "calculator", "add")
+	d.Expect(2, []string{"exclude each other"}, "wrong", sum, "--expected", "1", "--expected-error", "x")
+	d.Expect(3, []string{"404"}, "wrong", "call_00000000000000000000000000")
+	d.Expect(3, []string{"404"}, "verdict", sum+"x")
 
 	// A correction that does not give the example is not adopted: the old program answers, and --wait says so.
 	_, wrong := asked(d, "tax", "net", "1000")
-	out := expect(d, 1, []string{"the correction failed; the old program goes on answering"}, "wrong", wrong, "--expected", "700", "--wait", "--output", "json")
+	out := d.Expect(1, []string{"the correction failed; the old program goes on answering"}, "wrong", wrong, "--expected", "700", "--wait", "--output", "json")
 	var v map[string]any
 	if err := json.Unmarshal([]byte(out), &v); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -120,10 +105,10 @@ func TestVerdictCommands(t *testing.T) {
 	if value, _ := asked(d, "tax", "net", "1000"); value != "600" {
 		t.Errorf("tax.net(1000) is %s", value)
 	}
-	expect(d, 0, []string{"correction backing_off, 1 attempt, next at "}, "tools", "show", "tax", "net")
+	d.Expect(0, []string{"correction backing_off, 1 attempt, next at "}, "tools", "show", "tax", "net")
 
 	// Who wants an error says its type; a verdict that the policy leaves to a person is not waited for.
-	expect(d, 0, nil, "policy", "set", "correction=manual")
+	d.Expect(0, nil, "policy", "set", "correction=manual")
 	_, text := asked(d, "tax", "net", "5")
-	expect(d, 0, []string{"expected the error too_small"}, "wrong", text, "--expected-error", "too_small", "--wait")
+	d.Expect(0, []string{"expected the error too_small"}, "wrong", text, "--expected-error", "too_small", "--wait")
 }

@@ -34,7 +34,7 @@ func TestOpsHostileFetches(t *testing.T) {
 		"page.link": {rig.Program("\tcall.Fetch(\"javascript:canary()\")\n\t_, err := call.Fetch(\"http://<img src=x onerror=canary()>/\")\n\treturn nil, err")},
 	})
 	d := rig.Start(t, m, "--fetch-allow", source.Host(), "--auth-tokens-file", rig.WriteFile(t, "tokens", "root "+root+"\n"+hostile+" "+eve+" scopes=read,call\n"))
-	boss, guest := person(d, root), person(d, eve)
+	boss, guest := d.As(root), d.As(eve)
 	s := guest.Session(role, object{"metadata": object{"<b>": markup}})
 	read, fail := guest.Call(s, "read", 1), guest.Call(s, "fail", 2)
 	blow, link := guest.Call(s, "blow", 3), guest.Call(s, "link", "javascript:canary()")

@@ -4,7 +4,6 @@ package console
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,27 +13,6 @@ import (
 )
 
 type object = map[string]any
-
-// as puts a token into each request.
-type as struct {
-	http.RoundTripper
-	token string
-}
-
-func (a as) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+a.token)
-	return a.RoundTripper.RoundTrip(r)
-}
-
-// person is the daemon as the owner of the token sees it.
-func person(d *rig.Daemon, token string) *rig.Daemon {
-	mine := *d
-	client := *d.HTTP
-	client.Transport = as{d.HTTP.Transport, token}
-	mine.HTTP = &client
-	return &mine
-}
 
 // signIn gives the tab a token.
 func (p *page) signIn(token string) {
@@ -51,7 +29,7 @@ func TestOpsInbox(t *testing.T) {
 	reaches := rig.Program("\t_ = \"https://evil.example.org/x\"\n\treturn 1, nil")
 	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60}, "echo.m": {rig.ProgEcho}, "movies.find": {rig.ProgMoviesWeak}})
 	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve "+eves+"\ncal "+cals+" scopes=read,call\n"))
-	eve, cal := person(d, eves), person(d, cals)
+	eve, cal := d.As(eves), d.As(cals)
 	p := newBrowser(t).open(t, "eve", d.URL, nil)
 	p.signIn(eves)
 	open := func(kind string, evidence ...string) {

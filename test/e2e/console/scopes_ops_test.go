@@ -53,7 +53,7 @@ func TestOpsScopes(t *testing.T) {
 		lines += strings.ReplaceAll(scopes, ",", "-") + " " + token[0] + " scopes=" + scopes + "\n"
 	}
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file", rig.WriteFile(t, "tokens", lines))
-	all := person(d, tokens["read,call,operate,admin"][0])
+	all := d.As(tokens["read,call,operate,admin"][0])
 	s := all.Session("tax")
 	call := all.Call(s, "net", 1000)
 	all.Do(200, "PUT", rig.MethodPath("tax", "net"), object{"code": programNet70})
@@ -97,7 +97,7 @@ func TestOpsNamespaces(t *testing.T) {
 	const root, operator, acme = "0123456789abcdef-root", "0123456789abcdef-oper", "0123456789abcdef-acme"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
 		rig.WriteFile(t, "tokens", "root "+root+"\noperator "+operator+" scopes=read,operate\nann "+acme+" namespace=acme\n"))
-	person(d, root).Call(person(d, root).Session("tax"), "net", 1000)
+	d.As(root).Call(d.As(root).Session("tax"), "net", 1000)
 	b := newBrowser(t)
 	p := b.open(t, "one", d.URL, nil)
 	p.signIn(operator)
@@ -113,7 +113,7 @@ func TestOpsNamespaces(t *testing.T) {
 	p.click(button("Change the policy"))
 	p.click("dialog >> " + button("Change the policy"))
 	p.sees(".messages >> text=done")
-	if got := person(d, root).Get("/v1/policy")["spend"].(object)["day_tokens"]; got != 5000.0 {
+	if got := d.As(root).Get("/v1/policy")["spend"].(object)["day_tokens"]; got != 5000.0 {
 		t.Errorf("the cap of a day is %v, want 5000", got)
 	}
 	p.click(button("Sign out"))

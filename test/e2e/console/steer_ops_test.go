@@ -42,7 +42,7 @@ func TestOpsFollowing(t *testing.T) {
 	outer := rig.Program("\to := call.Tool(\"calculator\").Call(\"add\", 2.0, 3.0)\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
 	m := rig.NewModel(t, rig.Script{"sums.total": {outer}, "calculator.add": {rig.Held(rig.ProgAdd)}, "other.m": {rig.ProgEcho}})
 	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "root "+root+"\n"))
-	boss := person(d, root)
+	boss := d.As(root)
 	other := boss.Call(boss.Session("other"), "m", "it's \"$HOME\" `x` \\ ü")
 	p := newBrowser(t).open(t, "one", d.URL, map[string]any{"permissions": []string{"clipboard-read", "clipboard-write"}})
 	p.signIn(root)

@@ -1,4 +1,4 @@
-package daemon_test
+package daemon
 
 import (
 	"crypto/tls"
@@ -39,42 +39,23 @@ func TestSighupReadsTokens(t *testing.T) {
 		Args: []string{"--auth-tokens-file", tokens}}
 	d.Start()
 	t.Cleanup(func() { d.Stop(syscall.SIGKILL) })
-	ask := func(path, token string) *http.Response {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
+	alice, bob := d.As("aaaa-secret-of-alice"), d.As("bbbb-secret-of-bob")
+	streams := map[*rig.Daemon]*http.Response{}
+	for _, who := range []*rig.Daemon{alice, bob} {
+		if streams[who] = who.Stream(t.Context(), "/v1/events", nil); streams[who].StatusCode != 200 {
+			t.Fatalf("a stream: %s", streams[who].Status)
 		}
-		r.Header.Set("Authorization", "Bearer "+token)
-		resp, err := d.HTTP.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp
-	}
-	streams := map[string]*http.Response{}
-	for _, token := range []string{"aaaa-secret-of-alice", "bbbb-secret-of-bob"} {
-		if streams[token] = ask("/v1/events", token); streams[token].StatusCode != 200 {
-			t.Fatalf("a stream: %s", streams[token].Status)
-		}
-		defer streams[token].Body.Close()
+		defer streams[who].Body.Close()
 	}
 	replace(t, tokens, "bob bbbb-secret-of-bob\n")
 	if err := d.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	rig.Until(t, "the end of the token", func() bool {
-		resp := ask("/v1/version", "aaaa-secret-of-alice")
-		defer resp.Body.Close()
-		return resp.StatusCode == 401
-	})
-	if _, err := io.ReadAll(streams["aaaa-secret-of-alice"].Body); err != nil { // its end
+	rig.Until(t, "the end of the token", func() bool { return alice.Send(http.MethodGet, "/v1/version", nil, nil).Status == 401 })
+	if _, err := io.ReadAll(streams[alice].Body); err != nil { // its end
 		t.Errorf("the stream of a token that is gone: %v", err)
 	}
-	resp := ask("/v1/version", "bbbb-secret-of-bob")
-	defer resp.Body.Close()
-	if resp.StatusCode != 200 {
-		t.Errorf("bob: %s", resp.Status)
-	}
+	bob.Get("/v1/version")
 	if text := d.Output.String(); strings.Contains(text, "secret-of") {
 		t.Errorf("a token is in the log:\n%s", text)
 	}

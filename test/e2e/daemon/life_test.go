@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -54,9 +53,7 @@ func TestSigtermDrains(t *testing.T) {
 		t.Errorf("the call under way: %v, %d %s", got.err, got.r.Status, got.r.Body)
 	} else {
 		var r rig.Reply
-		if err := json.Unmarshal(got.r.Body, &r); err != nil {
-			t.Fatal(err)
-		}
+		got.r.Into(t, &r)
 		d.WantValue(r, 3, "generated")
 	}
 	if code := d.Wait(); code != 0 {

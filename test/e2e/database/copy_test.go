@@ -28,7 +28,7 @@ type life struct {
 // live has a namespace use everything that is stored.
 func live(t *testing.T, d *rig.Daemon, namespace, source string) *life {
 	t.Helper()
-	l, x := &life{namespace: namespace}, in(d, namespace)
+	l, x := &life{namespace: namespace}, d.In(namespace)
 	x.Policy(map[string]any{"delegation_depth": 5})
 	x.Do(http.StatusCreated, http.MethodPut, "/v1/connections/news", map[string]any{"description": "news", "hosts": []any{source}, "methods": []any{"GET"}, "roles": []any{"*"},
 		"auth": map[string]any{"type": "bearer", "secret": secret}})
@@ -60,7 +60,7 @@ func live(t *testing.T, d *rig.Daemon, namespace, source string) *life {
 // goesOn checks that a daemon on a copy goes on where the original ended, without the model.
 func (l *life) goesOn(t *testing.T, d *rig.Daemon, source string) {
 	t.Helper()
-	x := in(d, l.namespace)
+	x := d.In(l.namespace)
 	size := len(x.History(l.session))
 	x.WantValue(x.Call(l.session, "given", "b"), "b", "persisted")
 	x.WantValue(x.Call(l.session, "deep"), 5, "persisted")
@@ -167,7 +167,7 @@ func TestStoresMove(t *testing.T) {
 		d.Args = append(d.Args, "--data-dir", dir)
 		d.Start()
 		same(t, "the directory "+name, answers(d, spaces...), want)
-		x := in(d, "acme")
+		x := d.In("acme")
 		x.WantValue(x.Call(lives[1].session, "may", "bad"), "fixed", "persisted")
 	}
 	if got := len(m.Questions()); got != asked {

@@ -73,7 +73,7 @@ func TestErasureReachesEveryTable(t *testing.T) {
 	const inDefault, kept, inAcme = "cAnArY-of-a-session", "cAnArY-that-stays", "cAnArY-of-acme"
 	session, file := use(t, d, inDefault)
 	use(t, d, kept)
-	use(t, in(d, "acme"), inAcme)
+	use(t, d.In("acme"), inAcme)
 	for _, text := range []string{inDefault, kept, inAcme} {
 		if found := holding(t, database, text); len(found) < 8 {
 			t.Errorf("%s is in %v only: the search finds too little", text, found)

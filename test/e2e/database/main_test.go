@@ -21,28 +21,6 @@ func on(t *testing.T, m *rig.Model, database, key string, args ...string) *rig.D
 	return rig.StartIn(t, m, []string{"RECURGENT_STORE=" + database}, append([]string{"--secrets-key-file", key, "--runners", "2"}, args...)...)
 }
 
-// in is the daemon as somebody sees it who acts in another namespace.
-func in(d *rig.Daemon, namespace string) *rig.Daemon {
-	if namespace == "" {
-		return d
-	}
-	x, client := *d, *d.HTTP
-	client.Transport = acting{d.HTTP.Transport, namespace}
-	x.HTTP = &client
-	return &x
-}
-
-type acting struct {
-	http.RoundTripper
-	namespace string
-}
-
-func (a acting) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Recurgent-Namespace", a.namespace)
-	return a.RoundTripper.RoundTrip(r)
-}
-
 // upload makes a file of the text and returns its id.
 func upload(d *rig.Daemon, text string) string {
 	d.T.Helper()
@@ -59,7 +37,7 @@ func answers(d *rig.Daemon, namespaces ...string) map[string]string {
 	d.T.Helper()
 	out := map[string]string{}
 	for _, name := range namespaces {
-		x := in(d, name)
+		x := d.In(name)
 		ask := func(path string) {
 			x.T.Helper()
 			out[name+path] = string(x.Do(http.StatusOK, http.MethodGet, path, nil).Body)

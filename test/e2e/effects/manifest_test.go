@@ -143,33 +143,24 @@ func TestANewHostShowsInASuccessor(t *testing.T) {
 	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("shop", "rate")+"/approve", nil)
 	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("shop", "rate")+"/regenerate", object{"reason": "another source"})
 	d.WantValue(d.Call(s, "rate"), "answer 2", "persisted")
-	said := func(want []string, args ...string) {
-		t.Helper()
-		out, errors, code := d.Client(args...)
-		for _, w := range want {
-			if code != 0 || !strings.Contains(out, w) {
-				t.Errorf("%q: exit %d, %s%s, want %q", args, code, out, errors, w)
-			}
-		}
-	}
 	e := effectsOf(d, "shop", "rate")
 	newest, _ := e["generations"].([]any)[0].(object)
 	lacks, _ := newest["lacks"].(object)
 	if newest["id"] != "gen-2" || newest["did"] != nil || !rig.Equal([]any{other.host()}, newest["new_hosts"]) || !rig.Equal([]any{other.host()}, lacks["hosts"]) {
 		t.Errorf("the successor: %v", newest)
 	}
-	said([]string{"may reach: hosts " + own.host() + ", methods GET, as its calls did", "policy effects: enforce", "no ok call yet; its text names " + other.host()}, "tools", "effects", "shop", "rate")
-	said([]string{"effects that changed with it:\n-reaches " + own.host() + "\n-sends GET\n+reaches " + other.host()}, "tools", "diff", "shop", "rate", "gen-1", "gen-2")
-	said([]string{`"new":{"hosts":["` + other.host() + `"]`}, "tools", "diff", "shop", "rate", "gen-1", "gen-2", "--output", "json")
-	said([]string{"it reaches or names hosts that its predecessor does not: " + other.host()}, "tools", "approve", "shop", "rate")
+	d.Expect(0, []string{"may reach: hosts " + own.host() + ", methods GET, as its calls did", "policy effects: enforce", "no ok call yet; its text names " + other.host()}, "tools", "effects", "shop", "rate")
+	d.Expect(0, []string{"effects that changed with it:\n-reaches " + own.host() + "\n-sends GET\n+reaches " + other.host()}, "tools", "diff", "shop", "rate", "gen-1", "gen-2")
+	d.Expect(0, []string{`"new":{"hosts":["` + other.host() + `"]`}, "tools", "diff", "shop", "rate", "gen-1", "gen-2", "--output", "json")
+	d.Expect(0, []string{"it reaches or names hosts that its predecessor does not: " + other.host()}, "tools", "approve", "shop", "rate")
 	deniedFor(d, d.Call(s, "rate"), "PUT /v1/tools/shop/methods/rate/effects", other.host())
 	if _, _, code := d.Client("tools", "allow", "shop", "rate"); code == 0 {
 		t.Error("allowing nothing is no error")
 	}
 	both := []string{own.host(), other.host()}
 	slices.Sort(both)
-	said([]string{"may reach: hosts " + strings.Join(both, ", "), "as local approved"}, "tools", "allow", "shop", "rate", "--host", other.host(), "--reason", "it moved")
+	d.Expect(0, []string{"may reach: hosts " + strings.Join(both, ", "), "as local approved"}, "tools", "allow", "shop", "rate", "--host", other.host(), "--reason", "it moved")
 	d.WantValue(d.Call(s, "rate"), "answer 1", "persisted")
-	said([]string{"may reach: hosts " + other.host() + ", methods GET, as local approved"}, "tools", "allow", "shop", "rate", "--only", "--host", other.host())
-	said([]string{"may reach: hosts " + other.host()}, "tools", "show", "shop", "rate")
+	d.Expect(0, []string{"may reach: hosts " + other.host() + ", methods GET, as local approved"}, "tools", "allow", "shop", "rate", "--only", "--host", other.host())
+	d.Expect(0, []string{"may reach: hosts " + other.host()}, "tools", "show", "shop", "rate")
 }

@@ -1,7 +1,6 @@
 package effects
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -168,9 +167,7 @@ func TestWritesOverCancellationAndCrash(t *testing.T) {
 	d.Start()
 	again := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", body, keyed)
 	var reply rig.Reply
-	if err := json.Unmarshal(again.Body, &reply); err != nil {
-		t.Fatal(err)
-	}
+	again.Into(t, &reply)
 	d.WantValue(reply, "answer 4", "persisted")
 	other := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", body, map[string]string{"Idempotency-Key": "order-8"})
 	if other.Status != http.StatusOK {

@@ -38,7 +38,7 @@ func TestHostileNames(t *testing.T) {
 	put(d, role, "login", rig.Program("\treturn \"ok\", nil"), `[{"id":"ex_open","args":[{"user":"ada"}],"expect":{"value":"ok"}},{"id":"ex_secret","args":[{"password":"hunter2"}],"expect":{"value":"ok"}}]`)
 
 	dir := filepath.Join(t.TempDir(), "names")
-	client(d, 0, []string{"ex_secret is no test there: it holds a masked or secret value", "nobody here is called and has no program", "computes the name of a role", "demands a JSON Schema"}, "tools", "eject", role, dir)
+	d.Expect(0, []string{"ex_secret is no test there: it holds a masked or secret value", "nobody here is called and has no program", "computes the name of a role", "demands a JSON Schema"}, "tools", "eject", role, dir)
 	out := passes(t, dir)
 	if passed, skipped := count(out, "--- PASS: TestTools/"), count(out, "--- SKIP: TestTools/"); passed != len(names)+2 || skipped != 1 {
 		t.Errorf("%d passed and %d were skipped, want %d and the one that asks a model:\n%s", passed, skipped, len(names)+2, out)
@@ -54,7 +54,7 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	other := rig.Start(t, nil)
-	client(other, 1, []string{"1 of 13 methods refused", `answers "denied"`}, "tools", "import", dir) // there a model would be asked for nobody here
+	other.Expect(1, []string{"1 of 13 methods refused", `answers "denied"`}, "tools", "import", dir) // there a model would be asked for nobody here
 	s := other.Session(role)
 	for _, name := range names {
 		other.WantValue(other.Call(s, name), name, "persisted")
@@ -74,15 +74,15 @@ func TestDirectories(t *testing.T) {
 	if err := os.Mkdir(empty, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	client(d, 2, []string{"is not empty"}, "tools", "eject", "calculator", full)
-	client(d, 2, []string{"no directory"}, "tools", "eject", "calculator", file)
-	client(d, 1, []string{"nobody has no program to write"}, "tools", "eject", "nobody", filepath.Join(parent, "none"))
-	client(d, 3, []string{"404"}, "tools", "eject", "calculator", "nothing", filepath.Join(parent, "none"))
-	client(d, 2, []string{"package is called main"}, "tools", "eject", "bad", filepath.Join(parent, "none"))
-	client(d, 0, []string{"written to"}, "tools", "eject", "calculator", "add", empty)
+	d.Expect(2, []string{"is not empty"}, "tools", "eject", "calculator", full)
+	d.Expect(2, []string{"no directory"}, "tools", "eject", "calculator", file)
+	d.Expect(1, []string{"nobody has no program to write"}, "tools", "eject", "nobody", filepath.Join(parent, "none"))
+	d.Expect(3, []string{"404"}, "tools", "eject", "calculator", "nothing", filepath.Join(parent, "none"))
+	d.Expect(2, []string{"package is called main"}, "tools", "eject", "bad", filepath.Join(parent, "none"))
+	d.Expect(0, []string{"written to"}, "tools", "eject", "calculator", "add", empty)
 	d.Do(http.StatusOK, "POST", "/v1/tools/calculator/methods/add/quarantine", map[string]any{})
-	client(d, 1, []string{"is quarantined"}, "tools", "eject", "calculator", "add", filepath.Join(parent, "none"))
-	client(d, 1, []string{"is quarantined"}, "tools", "eject", "calculator", filepath.Join(parent, "none"))
+	d.Expect(1, []string{"is quarantined"}, "tools", "eject", "calculator", "add", filepath.Join(parent, "none"))
+	d.Expect(1, []string{"is quarantined"}, "tools", "eject", "calculator", filepath.Join(parent, "none"))
 	entries, err := os.ReadDir(parent)
 	if err != nil || len(entries) != 3 {
 		t.Errorf("there is %v, %v", entries, err)
@@ -101,12 +101,12 @@ func TestImportRefusals(t *testing.T) {
 	put(d, "desk", "gate", rig.ProgAdd, "")
 	put(d, "desk", "held", rig.ProgAdd, `[{"args":[2,3],"expect":{"value":5}}]`)
 	dir := filepath.Join(t.TempDir(), "desk")
-	client(d, 0, nil, "tools", "eject", "desk", dir)
+	d.Expect(0, nil, "tools", "eject", "desk", dir)
 	edit(t, filepath.Join(dir, "tools", "desk_gate", "program.go"), "import (", "import (\n\t\"os\"")
 	edit(t, filepath.Join(dir, "tools", "desk_held", "examples.json"), "\"value\": 5", "\"value\": 6")
 
 	other := rig.Start(t, nil)
-	client(other, 1, []string{"imported", `"os"`, "it does not hold 1 example of 1", "answers 5", "2 of 3 methods refused"}, "tools", "import", dir)
+	other.Expect(1, []string{"imported", `"os"`, "it does not hold 1 example of 1", "answers 5", "2 of 3 methods refused"}, "tools", "import", dir)
 	for method, status := range map[string]int{"add": 200, "gate": 404, "held": 404} {
 		if r := other.Send("GET", "/v1/tools/desk/methods/"+method, nil, nil); r.Status != status {
 			t.Errorf("%s: %d, want %d", method, r.Status, status)
@@ -119,8 +119,8 @@ func TestImportRefusals(t *testing.T) {
 	}
 
 	edit(t, filepath.Join(dir, "tools", "desk_add", "program.go"), "return a + b, nil", "return b + a, nil")
-	client(other, 1, []string{"--replace replaces it"}, "tools", "import", dir)
-	client(other, 1, []string{"replaced", "2 of 3 methods refused"}, "tools", "import", dir, "--replace", "--reason", "reviewed")
+	other.Expect(1, []string{"--replace replaces it"}, "tools", "import", dir)
+	other.Expect(1, []string{"replaced", "2 of 3 methods refused"}, "tools", "import", dir, "--replace", "--reason", "reviewed")
 	if code := other.Artifact("desk", "add")["code"].(string); !strings.Contains(code, "b + a") {
 		t.Errorf("the program is %s", code)
 	}
@@ -130,24 +130,24 @@ func TestImportRefusals(t *testing.T) {
 	put(d, "calculator", "add", rig.ProgAdd, "")
 	put(d, "a desk", "sum", rig.ProgDelegates, `[{"args":[],"expect":{"value":5}}]`)
 	sum := filepath.Join(t.TempDir(), "sum")
-	client(d, 0, []string{"calculator"}, "tools", "eject", "a desk", "sum", sum)
-	if out := client(other, 0, nil, "tools", "import", sum); count(out, "imported") != 2 {
+	d.Expect(0, []string{"calculator"}, "tools", "eject", "a desk", "sum", sum)
+	if out := other.Expect(0, nil, "tools", "import", sum); count(out, "imported") != 2 {
 		t.Errorf("it prints\n%s", out)
 	}
 
 	bad := t.TempDir()
-	client(other, 2, []string{"has written?"}, "tools", "import", bad)
-	client(other, 2, []string{"no such file"}, "tools", "import", filepath.Join(bad, "none"))
+	other.Expect(2, []string{"has written?"}, "tools", "import", bad)
+	other.Expect(2, []string{"no such file"}, "tools", "import", filepath.Join(bad, "none"))
 	rig.WriteAt(t, filepath.Join(bad, "eject.json"), `{"format":1,"methods":[{"role":"r","method":"m","dir":"../desk"}]}`)
-	client(other, 2, []string{"not below the module"}, "tools", "import", bad)
+	other.Expect(2, []string{"not below the module"}, "tools", "import", bad)
 	rig.WriteAt(t, filepath.Join(bad, "eject.json"), `{"format":1,"methods":[{"role":"r","method":"m","dir":"x"}]}`)
 	if err := os.Symlink(filepath.Join(dir, "tools", "desk_add"), filepath.Join(bad, "x")); err != nil {
 		t.Fatal(err)
 	}
-	client(other, 2, []string{"escapes"}, "tools", "import", bad)
+	other.Expect(2, []string{"escapes"}, "tools", "import", bad)
 	rig.WriteAt(t, filepath.Join(bad, "eject.json"), `{"format":9}`)
-	client(other, 2, []string{"the format is 9"}, "tools", "import", bad)
-	client(other, 3, []string{"cannot reach"}, "tools", "import", dir, "--url", "http://127.0.0.1:1")
+	other.Expect(2, []string{"the format is 9"}, "tools", "import", bad)
+	other.Expect(3, []string{"cannot reach"}, "tools", "import", dir, "--url", "http://127.0.0.1:1")
 }
 
 func edit(t *testing.T, path, old, text string) {
@@ -172,7 +172,7 @@ func TestChangedPrograms(t *testing.T) {
 	d.WantValue(d.Call(s, "items", source.URL), []any{"a", "b"}, "")
 	d.WantValue(d.Call(s, "now"), true, "")
 	dir := filepath.Join(t.TempDir(), "desk")
-	out := client(d, 0, nil, "tools", "eject", "desk", dir, "--output", "json")
+	out := d.Expect(0, nil, "tools", "eject", "desk", dir, "--output", "json")
 	var report struct {
 		LeftOut []map[string]string `json:"left_out"`
 	}

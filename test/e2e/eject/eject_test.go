@@ -11,21 +11,6 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// client runs a command and checks its exit status and parts of its output.
-func client(d *rig.Daemon, code int, want []string, args ...string) string {
-	d.T.Helper()
-	out, errs, got := d.Client(args...)
-	if got != code {
-		d.T.Fatalf("%q: exit %d, want %d\n%s%s", args, got, code, out, errs)
-	}
-	for _, w := range want {
-		if !strings.Contains(out+errs, w) {
-			d.T.Errorf("%q prints\n%s%s\nwithout %q", args, out, errs, w)
-		}
-	}
-	return out
-}
-
 // goCommand runs the go command in a module, without network and without what is known of this project.
 func goCommand(t *testing.T, dir, input string, args ...string) (string, error) {
 	t.Helper()
@@ -91,7 +76,7 @@ func TestRoundTrip(t *testing.T) {
 	source.Close() // nothing below may fetch
 
 	dir := filepath.Join(t.TempDir(), "new", "desk")
-	client(d, 0, []string{"calculator", "desk", "written to"}, "tools", "eject", "desk", dir)
+	d.Expect(0, []string{"calculator", "desk", "written to"}, "tools", "eject", "desk", dir)
 	out := passes(t, dir)
 	if passed := count(out, "--- PASS: TestTools/"); passed < 7 || count(out, "--- SKIP") != 0 {
 		t.Errorf("%d cases passed, want at least one for each program:\n%s", passed, out)
@@ -114,7 +99,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 
 	other := rig.Start(t, nil)
-	client(other, 0, []string{"imported"}, "tools", "import", dir, "--reason", "reviewed")
+	other.Expect(0, []string{"imported"}, "tools", "import", dir, "--reason", "reviewed")
 	s = other.Session("desk")
 	other.WantValue(other.Call(s, "sum"), 5, "persisted")
 	other.WantValue(other.Call(s, "count", 2), 2, "persisted")
@@ -123,6 +108,6 @@ func TestRoundTrip(t *testing.T) {
 	if examples := other.Get("/v1/tools/desk/methods/closed/examples")["examples"].([]any); len(examples) != 1 {
 		t.Errorf("the examples are %v", examples)
 	}
-	client(other, 0, []string{"unchanged"}, "tools", "import", dir)
-	client(other, 0, []string{"written to"}, "tools", "eject", "desk", filepath.Join(t.TempDir(), "again"))
+	other.Expect(0, []string{"unchanged"}, "tools", "import", dir)
+	other.Expect(0, []string{"written to"}, "tools", "eject", "desk", filepath.Join(t.TempDir(), "again"))
 }

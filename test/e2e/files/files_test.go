@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -168,42 +167,22 @@ func TestFilesAreTheirOwners(t *testing.T) {
 	t.Parallel()
 	tokens := rig.WriteFile(t, "tokens", "ann secret-of-ann-0123 scopes=read,call\nbob secret-of-bob-0123 scopes=read,call\nopal secret-of-opal-0123 scopes=read,operate\n")
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.total": {progSums}}), "--auth-tokens-file", tokens)
-	as := func(who, method, path, body string, want int) rig.Response {
-		t.Helper()
-		header := map[string]string{"Authorization": "Bearer secret-of-" + who + "-0123"}
-		if strings.HasPrefix(path, "/v1/files") {
-			header["Content-Type"] = "text/csv"
-		}
-		r := d.Send(method, path, []byte(body), header)
-		if r.Status != want {
-			t.Fatalf("%s: %s %s: status %d, want %d: %s", who, method, path, r.Status, want, r.Body)
-		}
-		return r
-	}
-	f := as("ann", "POST", "/v1/files", "region,units\nnorth,1\n", http.StatusCreated).Object(t)
+	ann, bob, opal := d.As("secret-of-ann-0123"), d.As("secret-of-bob-0123"), d.As("secret-of-opal-0123")
+	f := upload(ann, http.StatusCreated, "", "text/csv", "region,units\nnorth,1\n")
 	path := "/v1/files/" + f["id"].(string)
-	as("ann", "GET", path, "", http.StatusOK)
-	for _, method := range []string{"GET", "DELETE"} {
-		as("bob", method, path, "", http.StatusNotFound)
+	ann.Get(path)
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		bob.Do(http.StatusNotFound, method, path, nil)
 	}
-	as("bob", "GET", path+"/content", "", http.StatusNotFound)
-	as("opal", "GET", path, "", http.StatusOK) // may operate
-	if data := as("bob", "GET", "/v1/files", "", http.StatusOK).Object(t)["data"].([]any); len(data) != 0 {
-		t.Errorf("bob lists %v", data)
+	bob.Do(http.StatusNotFound, http.MethodGet, path+"/content", nil)
+	opal.Get(path) // may operate
+	if all := bob.List("/v1/files"); len(all) != 0 {
+		t.Errorf("bob lists %v", all)
 	}
-	for who, want := range map[string]bool{"bob": false, "ann": true} {
-		s := as(who, "POST", "/v1/sessions", `{"role":"sales"}`, http.StatusCreated).Object(t)["id"].(string)
-		if who == "ann" {
-			as("bob", "POST", "/v1/files?session_id="+s, "x", http.StatusNotFound)
-		}
-		var got rig.Reply
-		if err := json.Unmarshal(as(who, "POST", "/v1/sessions/"+s+"/calls", `{"method":"total","args":[{"$file":"`+f["id"].(string)+`"}]}`, http.StatusOK).Body, &got); err != nil {
-			t.Fatal(err)
-		}
-		if got.Outcome.OK != want || !want && got.Outcome.ErrorType != "file_not_found" {
-			t.Errorf("%s: got %+v", who, got.Outcome)
-		}
-	}
+	s := ann.Session("sales")
+	upload(bob, http.StatusNotFound, "?session_id="+s, "text/csv", "x")
+	ann.WantValue(ann.Call(s, "total", ref(f)), map[string]any{"north": 1}, "generated")
+	bob.WantError(bob.Call(bob.Session("sales"), "total", ref(f)), "file_not_found")
 }
 
 // A browser saves what it gets and runs nothing, whatever the file calls itself.

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -26,9 +25,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}()
 	rig.Until(t, "compiled program computes and is killed", func() bool { return killSpinning(d.Cmd.Process.Pid, before) })
 	var r rig.Reply
-	if err := json.Unmarshal((<-replies).Body, &r); err != nil {
-		t.Fatal(err)
-	}
+	(<-replies).Into(t, &r)
 	wantTier(d, r, 198, "engine")
 	if got, _ := state(d); got != "off" {
 		t.Errorf("the program is %s", got)

@@ -2,8 +2,6 @@ package overview
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,12 +45,8 @@ func TestEachKindIsDecided(t *testing.T) {
 	t.Parallel()
 	reaches := rig.Program("\t_ = \"https://evil.example.org/x\"\n\treturn 1, nil")
 	m := rig.NewModel(t, rig.Script{hostile + ".m": {rig.ProgEcho, rig.ProgEcho, rig.ProgEcho, rig.ProgEcho}, "movie finder.find": {rig.ProgMoviesWeak}})
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte("eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call\nben token-of-ben-0003 scopes=read,call\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d := rig.Start(t, m, "--auth-tokens-file", tokens)
-	eve, cal, ben := person(d, "token-of-eve-0001"), person(d, "token-of-cal-0002"), person(d, "token-of-ben-0003")
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call\nben token-of-ben-0003 scopes=read,call\n"))
+	eve, cal, ben := d.As("token-of-eve-0001"), d.As("token-of-cal-0002"), d.As("token-of-ben-0003")
 	eve.Policy(object{"correction": "manual", "recommendations": object{"min_evidence": 1, "weak_rate": 0.1, "corrections": 1}})
 	s := cal.Session(hostile)
 	call := cal.Call(s, "m", 1)

@@ -1,7 +1,6 @@
 package overview
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,9 +12,7 @@ import (
 
 func simulate(d *rig.Daemon, patch object, calls int) (s operator.Simulation) {
 	d.T.Helper()
-	if err := json.Unmarshal(d.Do(http.StatusOK, http.MethodPost, "/v1/policy/simulate", object{"patch": patch, "calls": calls}).Body, &s); err != nil {
-		d.T.Fatal(err)
-	}
+	d.Do(http.StatusOK, http.MethodPost, "/v1/policy/simulate", object{"patch": patch, "calls": calls}).Into(d.T, &s)
 	return s
 }
 
@@ -52,9 +49,7 @@ func TestASimulationIsExact(t *testing.T) {
 		}
 		for _, id := range ids {
 			var x why.Explanation
-			if err := json.Unmarshal(d.Do(http.StatusOK, http.MethodGet, "/v1/calls/"+id+"/why", nil).Body, &x); err != nil {
-				t.Fatal(err)
-			}
+			d.Do(http.StatusOK, http.MethodGet, "/v1/calls/"+id+"/why", nil).Into(t, &x)
 			c, has := changed[id]
 			for _, f := range x.Counterfactuals {
 				if f.Switch == name && (f.Changes != has || has && (c.WouldBe.Decision != f.Decision || c.WouldBe.Generation != f.Generation || c.Was.Decision != x.Selection.Decision)) {

@@ -3,8 +3,6 @@ package overview
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,12 +21,8 @@ func roles(tools []map[string]any) (names []string) {
 func TestToolsInOrder(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "movies.find": {rig.ProgPanic, rig.ProgPanic, rig.ProgPanic, rig.ProgPanic}, hostile + ".m": {rig.ProgEcho}})
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte("eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d := rig.Start(t, m, "--auth-tokens-file", tokens)
-	eve, cal := person(d, "token-of-eve-0001"), person(d, "token-of-cal-0002")
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call\n"))
+	eve, cal := d.As("token-of-eve-0001"), d.As("token-of-cal-0002")
 	eve.Do(http.StatusCreated, http.MethodPut, "/v1/tools/idle", object{"purpose": "nobody uses it"})
 	eve.Do(http.StatusCreated, http.MethodPut, "/v1/tools/movies", object{"purpose": "Find MOVIES nearby"})
 	eve.Do(http.StatusOK, http.MethodPut, rig.MethodPath("movies", "given"), object{"code": rig.ProgMayPanic})
@@ -136,12 +130,8 @@ func TestCommands(t *testing.T) {
 func TestStagesAndSystem(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgFixes}})
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte("eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call,operate\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d := rig.Start(t, m, "--auth-tokens-file", tokens)
-	eve, cal := person(d, "token-of-eve-0001"), person(d, "token-of-cal-0002")
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call,operate\n"))
+	eve, cal := d.As("token-of-eve-0001"), d.As("token-of-cal-0002")
 	s := eve.Session("r")
 	for i, call := range []rig.Reply{eve.Call(s, "m", 1), eve.Call(s, "m", 2), eve.Call(s, "m", "bad"), eve.Call(eve.Session("calculator"), "add", 1, 2)} {
 		e := eve.LogOf(call)

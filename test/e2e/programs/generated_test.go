@@ -3,8 +3,6 @@ package programs
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/generate"
@@ -16,7 +14,7 @@ import (
 // HTTP_PROGRAMS says how many, HTTP_SEED where to begin.
 func TestGeneratedPrograms(t *testing.T) {
 	t.Parallel()
-	count, first := number(t, "HTTP_PROGRAMS", 40), number(t, "HTTP_SEED", 20001)
+	count, first := rig.Number(t, "HTTP_PROGRAMS", 40), rig.Number(t, "HTTP_SEED", 20001)
 	t.Logf("HTTP_SEED=%d HTTP_PROGRAMS=%d", first, count)
 	for n := 0; n < count; n += 50 {
 		var programs []generate.Program
@@ -61,19 +59,6 @@ func serve(t *testing.T, programs []generate.Program, wants []native.Result) {
 		}
 	}
 	wantNoneLost(t, d)
-}
-
-func number(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
 }
 
 // firstDifference shows the first line of two logs that is not the same.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -15,6 +16,21 @@ func (d *Daemon) Client(args ...string) (stdout, stderr string, code int) {
 	d.T.Helper()
 	defer d.agree()
 	return Run(d.T, append(Environment(d.Dir), "RECURGENT_URL="+d.anyURL()), args...)
+}
+
+// Expect is Client for a command that must end with the exit code and print the parts, on stdout or stderr. It returns stdout.
+func (d *Daemon) Expect(code int, parts []string, args ...string) string {
+	d.T.Helper()
+	out, errs, got := d.Client(args...)
+	if got != code {
+		d.T.Fatalf("%q: exit code %d, want %d\n%s%s", args, got, code, out, errs)
+	}
+	for _, p := range parts {
+		if !strings.Contains(out+errs, p) {
+			d.T.Errorf("%q: want %q in\n%s%s", args, p, out, errs)
+		}
+	}
+	return out
 }
 
 // Run runs the binary to its end with exactly that environment.
@@ -29,6 +45,19 @@ func Run(t *testing.T, env []string, args ...string) (stdout, stderr string, cod
 		t.Fatalf("%q: %v", args, err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Command is the binary as a command, which has more in its environment; a test that fails shows its stderr.
+func Command(t *testing.T, more []string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd, said := exec.Command(os.Args[0], args...), &Buffer{}
+	cmd.Env, cmd.Stderr = append(Environment(t.TempDir()), more...), said
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("recurgentd %q said:\n%s", args, said)
+		}
+	})
+	return cmd
 }
 
 // Absolute makes a path of the test's own files good for a process in another directory.

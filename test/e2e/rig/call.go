@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -109,9 +108,7 @@ func (d *Daemon) Invoke(session string, body map[string]any) Reply {
 	d.T.Helper()
 	r := d.Do(http.StatusOK, http.MethodPost, "/v1/sessions/"+session+"/calls", body)
 	var got Reply
-	if err := json.Unmarshal(r.Body, &got); err != nil {
-		d.T.Fatalf("call reply: %v: %s", err, r.Body)
-	}
+	r.Into(d.T, &got)
 	return got
 }
 

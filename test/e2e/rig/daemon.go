@@ -39,9 +39,10 @@ type Daemon struct {
 	Alone  bool     // it has no terminal, whoever runs the tests
 	HTTP   *http.Client
 
-	database string    // URL; "" where it keeps its things in its directory
-	own      []string  // what each replica has in its environment beside Env
-	others   []*Daemon // the replicas beside it
+	header   map[string]string // of each request: who asks, and in which namespace
+	database string            // URL; "" where it keeps its things in its directory
+	own      []string          // what each replica has in its environment beside Env
+	others   []*Daemon         // the replicas beside it
 }
 
 // Start starts a daemon on a fresh directory, with the model behind it where there is one, and waits until it is ready.

@@ -22,10 +22,16 @@ type Response struct {
 func (r Response) Object(t *testing.T) map[string]any {
 	t.Helper()
 	var v map[string]any
-	if err := json.Unmarshal(r.Body, &v); err != nil {
-		t.Fatalf("status %d, not a JSON object: %v: %.300s", r.Status, err, r.Body)
-	}
+	r.Into(t, &v)
 	return v
+}
+
+// Into reads the body, which is JSON, into v.
+func (r Response) Into(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal(r.Body, v); err != nil {
+		t.Fatalf("status %d, no JSON for a %T: %v: %.300s", r.Status, v, err, r.Body)
+	}
 }
 
 // Send makes a request with the body as it is.
@@ -38,19 +44,11 @@ func (d *Daemon) Send(method, path string, body []byte, header map[string]string
 	return r
 }
 
-// Try is send for those that may fail or be canceled.
+// Try is Send for those that may fail or be canceled.
 func (d *Daemon) Try(ctx context.Context, method, path string, body []byte, header map[string]string) (Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, d.URL+path, bytes.NewReader(body))
+	req, err := d.request(ctx, method, path, body, header)
 	if err != nil {
 		return Response{}, err
-	}
-	if body == nil {
-		req.Body = nil
-	} else {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	for k, v := range header {
-		req.Header.Set(k, v)
 	}
 	resp, err := d.HTTP.Do(req)
 	if err != nil {
@@ -61,7 +59,25 @@ func (d *Daemon) Try(ctx context.Context, method, path string, body []byte, head
 	if err != nil {
 		return Response{}, err
 	}
-	r := Response{resp.StatusCode, resp.Header, data}
+	return Response{resp.StatusCode, resp.Header, data}, nil
+}
+
+// request makes a request with the body, nil for none, and the headers: those of the view of the daemon, and over them those that are given.
+func (d *Daemon) request(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, d.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body == nil {
+		r.Body = nil
+	} else {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, list := range []map[string]string{d.header, header} {
+		for name, value := range list {
+			r.Header.Set(name, value)
+		}
+	}
 	return r, nil
 }
 

@@ -80,9 +80,7 @@ func TestOverTheCap(t *testing.T) {
 	call := func(method string) (rig.Reply, string) {
 		r := d.Do(http.StatusOK, http.MethodPost, "/v1/sessions/"+s+"/calls", map[string]any{"method": method, "args": []any{"x"}})
 		var got rig.Reply
-		if err := json.Unmarshal(r.Body, &got); err != nil {
-			t.Fatal(err)
-		}
+		r.Into(t, &got)
 		return got, r.Header.Get("Recurgent-Spend")
 	}
 	const series = `recurgent_spend_used_ratio{window="day"}`
@@ -172,11 +170,11 @@ func TestCapOfTheDaemon(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"worker.slow": {rig.Held(rig.ProgGiven)}})
 	d, resets := start(t, m, "--spend-day-tokens", fmt.Sprint(all))
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)
-	in := map[string]string{"Recurgent-Namespace": "acme"}
-	theirs, _ := d.Send(http.MethodPost, "/v1/sessions", []byte(`{"role":"worker"}`), in).Object(t)["id"].(string)
+	acme := d.In("acme")
+	theirs := acme.Session("worker")
 	ended := make(chan error, 1)
 	go func() {
-		_, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+theirs+"/calls", []byte(`{"method":"slow","args":["x"]}`), in)
+		_, err := acme.Try(context.Background(), http.MethodPost, "/v1/sessions/"+theirs+"/calls", []byte(`{"method":"slow","args":["x"]}`), nil)
 		ended <- err
 	}()
 	m.Arrived(1)

@@ -2,7 +2,6 @@
 package spend
 
 import (
-	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
@@ -83,9 +82,7 @@ type limit struct {
 
 func usage(d *rig.Daemon, query string) (r report) {
 	d.T.Helper()
-	if err := json.Unmarshal(d.Do(http.StatusOK, http.MethodGet, "/v1/usage"+query, nil).Body, &r); err != nil {
-		d.T.Fatal(err)
-	}
+	d.Do(http.StatusOK, http.MethodGet, "/v1/usage"+query, nil).Into(d.T, &r)
 	return r
 }
 

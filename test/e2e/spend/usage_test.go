@@ -2,8 +2,6 @@ package spend
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,37 +15,12 @@ const (
 	priceList                               = "currency: EUR\nmodels:\n  scripted: {input: 2.0, output: 8.0}\n"
 )
 
-// bearer adds a token to all requests.
-type bearer struct {
-	next  http.RoundTripper
-	token string
-}
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
-	return b.next.RoundTrip(r)
-}
-
-func person(d *rig.Daemon, token string) *rig.Daemon {
-	mine, client := *d, *d.HTTP
-	client.Transport = bearer{d.HTTP.Transport, token}
-	mine.HTTP = &client
-	return &mine
-}
-
 // Owners see what is their own, with what it cost and what stored programs saved; with operate one sees all of it.
 func TestUsageOfOwners(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for name, text := range map[string]string{"tokens": tokens, "prices": priceList} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	m := rig.NewModel(t, rig.Script{".": {rig.ProgGiven}})
-	d, resets := start(t, m, "--auth-tokens-file", filepath.Join(dir, "tokens"), "--model-prices", filepath.Join(dir, "prices"), "--spend-day-tokens", "9000000")
-	ann, ben, ops, root := person(d, annToken), person(d, benToken), person(d, opsToken), person(d, rootToken)
+	d, resets := start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", tokens), "--model-prices", rig.WriteFile(t, "prices", priceList), "--spend-day-tokens", "9000000")
+	ann, ben, ops, root := d.As(annToken), d.As(benToken), d.As(opsToken), d.As(rootToken)
 	root.Policy(map[string]any{"spend": map[string]any{"owner_day_tokens": 1_000_000}})
 	for who, calls := range map[*rig.Daemon][]string{ann: {"a1", "a2"}, ben: {"b1"}} {
 		s := who.Session("worker")
@@ -95,7 +68,7 @@ func TestUsageOfOwners(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "ann") || strings.Contains(out, "ben") || !strings.Contains(out, "0.00012 EUR") {
 		t.Errorf("recurgentd usage: %d %s\n%s", code, errs, out)
 	}
-	person(d, "token-of-nobody-0005").Do(http.StatusUnauthorized, http.MethodGet, "/v1/usage", nil)
+	d.As("token-of-nobody-0005").Do(http.StatusUnauthorized, http.MethodGet, "/v1/usage", nil)
 }
 
 func keys(r report) []string {

@@ -2,8 +2,6 @@ package store
 
 import (
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -65,11 +63,6 @@ func TestReplay(t *testing.T) {
 // recurgentd runs a client command against the daemon.
 func recurgentd(d *rig.Daemon, args ...string) (output string, code int) {
 	d.T.Helper()
-	cmd := exec.Command(os.Args[0], append(args, "--url", d.URL)...)
-	cmd.Env, cmd.Dir = d.Env, d.Dir
-	out, err := cmd.CombinedOutput()
-	if err != nil && cmd.ProcessState == nil {
-		d.T.Fatal(err)
-	}
-	return string(out), cmd.ProcessState.ExitCode()
+	out, errs, code := d.Client(args...)
+	return out + errs, code
 }

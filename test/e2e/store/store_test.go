@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,10 +24,7 @@ import (
 // equal the history, every file parses. CRASH_ROUNDS says how often, a dozen times when it is not set.
 func TestCrashDaemon(t *testing.T) {
 	t.Parallel()
-	rounds := 12
-	if n, err := strconv.Atoi(os.Getenv("CRASH_ROUNDS")); err == nil {
-		rounds = n
-	}
+	rounds := rig.Number(t, "CRASH_ROUNDS", 12)
 	if testing.Short() {
 		rounds = 3
 	}

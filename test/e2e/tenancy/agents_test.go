@@ -3,9 +3,6 @@ package tenancy
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -73,7 +70,7 @@ func TestAgentsInNamespaces(t *testing.T) {
 			m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("a"), greeter("b")}, "own.of_b": {greeter("own")}})
 			d := guarded(t, m)
 			over := func(token, namespace string) *toolUser {
-				return connect(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: &http.Client{Transport: as{http.DefaultTransport, token, namespace}}}, version)
+				return connect(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: person(d, token, namespace).Plain()}, version)
 			}
 			a, b := over(tokenA, ""), over(tokenB, "")
 			for _, x := range []struct {
@@ -114,7 +111,7 @@ func TestNoticesOfTheirNamespace(t *testing.T) {
 	t.Parallel()
 	d := guarded(t, rig.NewModel(t, rig.Script{".": {rig.ProgGiven}}))
 	over := func(token string) *toolUser {
-		return connect(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: &http.Client{Transport: as{http.DefaultTransport, token, ""}}}, "2026-07-28")
+		return connect(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: person(d, token, "").Plain()}, "2026-07-28")
 	}
 	a, b, root := over(tokenA), over(tokenB), over(tokenRoot)
 	inA, inB := person(d, tokenA, ""), person(d, tokenB, "")
@@ -140,16 +137,7 @@ func TestMCPCommandInANamespace(t *testing.T) {
 	m.Otherwise(greeter("anyone"))
 	d := guarded(t, m)
 	overStdio := func(env []string, args ...string) *toolUser {
-		cmd := exec.Command(os.Args[0], append([]string{"mcp"}, args...)...)
-		cmd.Env = append(rig.Environment(t.TempDir()), env...)
-		said := &rig.Buffer{}
-		cmd.Stderr = said
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("recurgentd %v said:\n%s", args, said)
-			}
-		})
-		return connect(t, &mcp.CommandTransport{Command: cmd}, "")
+		return connect(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...)}, "")
 	}
 	root := []string{"RECURGENT_TOKEN=" + tokenRoot, "RECURGENT_URL=" + d.URL}
 	inB, inA := overStdio(root, "--namespace", "b"), overStdio(append(root, "RECURGENT_NAMESPACE=a"))

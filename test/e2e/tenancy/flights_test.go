@@ -58,16 +58,7 @@ func await(t *testing.T, p *rig.Daemon, callID, event string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+"/v1/calls/"+callID+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := p.HTTP.Transport.(as)
-	x.next = http.DefaultTransport
-	resp, err := x.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := p.Stream(ctx, "/v1/calls/"+callID+"/events", nil)
 	defer resp.Body.Close()
 	seen := ""
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); seen += lines.Text() + "\n" {

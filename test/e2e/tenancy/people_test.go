@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -20,30 +18,12 @@ const (
 	tokens                    = "ann " + tokenA + " namespace=a scopes=read,call,operate\nann " + tokenB + " namespace=b scopes=read,call,operate\nroot " + tokenRoot + "\n"
 )
 
-// as adds a token, and the namespace that it names, to all requests.
-type as struct {
-	next             http.RoundTripper
-	token, namespace string
-}
-
-func (x as) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	if x.token != "" {
-		r.Header.Set("Authorization", "Bearer "+x.token)
-	}
-	if x.namespace != "" {
-		r.Header.Set("Recurgent-Namespace", x.namespace)
-	}
-	return x.next.RoundTrip(r)
-}
-
-// a person's view of the daemon.
+// a person's view of the daemon; "" is no token, and no namespace but that of the token.
 func person(d *rig.Daemon, token, namespace string) *rig.Daemon {
-	mine := *d
-	client := *d.HTTP
-	client.Transport = as{d.HTTP.Transport, token, namespace}
-	mine.HTTP = &client
-	return &mine
+	if token != "" {
+		d = d.As(token)
+	}
+	return d.In(namespace)
 }
 
 // guarded starts a daemon with the tokens.
@@ -55,11 +35,7 @@ func guarded(t *testing.T, m *rig.Model, args ...string) *rig.Daemon {
 // guardedIn is guarded with more in the daemon's environment.
 func guardedIn(t *testing.T, m *rig.Model, env []string, args ...string) *rig.Daemon {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return rig.StartIn(t, m, env, append(args, "--auth-tokens-file", file)...)
+	return rig.StartIn(t, m, env, append(args, "--auth-tokens-file", rig.WriteFile(t, "tokens", tokens))...)
 }
 
 // A tenant is what one namespace holds after visit: the same names as in the other one, with a canary of its own in everything.

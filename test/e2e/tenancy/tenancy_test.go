@@ -107,19 +107,11 @@ func TestNothingShowsElsewhere(t *testing.T) {
 func follow(t *testing.T, d *rig.Daemon, after string) func(until string) []byte {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL+"/v1/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := map[string]string{}
 	if after != "" {
-		r.Header.Set("Last-Event-ID", after)
+		header["Last-Event-ID"] = after
 	}
-	x := d.HTTP.Transport.(as)
-	x.next = http.DefaultTransport
-	resp, err := x.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := d.Stream(ctx, "/v1/events", header)
 	lines := bufio.NewReader(resp.Body)
 	return func(until string) (seen []byte) {
 		defer stop()

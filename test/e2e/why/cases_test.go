@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -88,28 +87,13 @@ func TestAnothersCall(t *testing.T) {
 	file := rig.WriteFile(t, "tokens", "alice alice-secret-of-32-characters-xx scopes=read,call\nbob bob-secret-of-32-characters-xxxx scopes=read,call\n"+
 		"carol carol-secret-of-32-characters-x namespace=acme scopes=read,call,operate,admin\n")
 	d := rig.Start(t, m, "--auth-tokens-file", file)
-	as := func(token, method, path, body string) rig.Response {
-		return d.Send(method, path, []byte(body), map[string]string{"Authorization": "Bearer " + token})
-	}
-	var v struct {
-		ID     string `json:"id"`
-		CallID string `json:"call_id"`
-	}
-	alice := "alice-secret-of-32-characters-xx"
-	if r := as(alice, http.MethodPost, "/v1/sessions", `{"role": "r"}`); json.Unmarshal(r.Body, &v) != nil || v.ID == "" {
-		t.Fatalf("%d %s", r.Status, r.Body)
-	}
-	if r := as(alice, http.MethodPost, "/v1/sessions/"+v.ID+"/calls", `{"method": "m", "args": [1]}`); json.Unmarshal(r.Body, &v) != nil || v.CallID == "" {
-		t.Fatalf("%d %s", r.Status, r.Body)
-	}
-	path := "/v1/calls/" + v.CallID + "/why"
-	var x why.Explanation
-	if r := as(alice, http.MethodGet, path, ""); r.Status != http.StatusOK || json.Unmarshal(r.Body, &x) != nil || x.CallID != v.CallID {
-		t.Errorf("the owner: %d %s", r.Status, r.Body)
+	alice := d.As("alice-secret-of-32-characters-xx")
+	call := alice.Call(alice.Session("r"), "m", 1)
+	path := "/v1/calls/" + call.CallID + "/why"
+	if id := alice.Get(path)["call_id"]; id != call.CallID {
+		t.Errorf("the owner: %v", id)
 	}
 	for _, token := range []string{"bob-secret-of-32-characters-xxxx", "carol-secret-of-32-characters-x"} {
-		if r := as(token, http.MethodGet, path, ""); r.Status != http.StatusNotFound {
-			t.Errorf("%s: %d %s", token[:5], r.Status, r.Body)
-		}
+		d.As(token).Do(http.StatusNotFound, http.MethodGet, path, nil)
 	}
 }

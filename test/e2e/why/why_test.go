@@ -1,7 +1,6 @@
 package why
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,9 +14,7 @@ func explained(d *rig.Daemon, callID string) (x why.Explanation, page string) {
 	d.T.Helper()
 	path := "/v1/calls/" + callID + "/why"
 	r := d.Do(http.StatusOK, http.MethodGet, path, nil) // held against the schema
-	if err := json.Unmarshal(r.Body, &x); err != nil {
-		d.T.Fatal(err)
-	}
+	r.Into(d.T, &x)
 	text := d.Send(http.MethodGet, path, nil, map[string]string{"Accept": "text/plain"})
 	marks := d.Send(http.MethodGet, path, nil, map[string]string{"Accept": "text/html, text/markdown;q=0.9, */*;q=0.1"})
 	for _, c := range []struct {

@@ -1,0 +1,21 @@
+package rig
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Number is the whole number in an environment variable, or otherwise where that is unset or empty.
+func Number(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s=%s is no whole number", variable, text)
+	}
+	return n
+}
