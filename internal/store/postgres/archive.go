@@ -193,7 +193,7 @@ func (n *Namespace) Restore(ctx context.Context, targets []store.Target, audit a
 				return err
 			}
 			if len(found) == 0 {
-				return fmt.Errorf("%w in the archive: %s", store.ErrNotFound, targetName(t.Role, t.Method))
+				return fmt.Errorf("%w in the archive: %s", store.ErrNotFound, t)
 			}
 			for _, x := range found {
 				back[x.n] = x
@@ -205,8 +205,6 @@ func (n *Namespace) Restore(ctx context.Context, targets []store.Target, audit a
 		return c.audit(ctx, &audit)
 	})
 }
-
-func targetName(role, method string) string { return strings.TrimSuffix(role+"."+method, ".") }
 
 // bringBack puts archived artifacts and tools into use. ErrExists where one of the name is in use.
 func (c *change) bringBack(ctx context.Context, back map[int64]archived) error {
@@ -224,7 +222,7 @@ func (c *change) bringBack(ctx context.Context, back map[int64]archived) error {
 			return err
 		}
 		if len(used) > 0 {
-			return fmt.Errorf("%w: %s", store.ErrExists, targetName(a.Role, a.MethodName))
+			return fmt.Errorf("%w: %s", store.ErrExists, store.Target{Role: a.Role, Method: a.MethodName})
 		}
 		k := methodKey(c.ns, a.Role, a.MethodName)
 		artifacts[k] = &groupArtifact{}

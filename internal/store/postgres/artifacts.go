@@ -105,11 +105,8 @@ func (n *Namespace) ChangeArtifact(ctx context.Context, revision int64, x agent.
 			row = &groupArtifact{}
 			found[k] = row
 		}
-		switch old := row.now; {
-		case old == nil && !x.Creates():
-			return store.ErrNotFound
-		case old == nil && revision > 0, old != nil && revision != store.AnyRevision && revision != old.Revision, x.Conflicts(old):
-			return store.ErrConflict
+		if err := store.CheckChange(row.now, revision, &x); err != nil {
+			return err
 		}
 		row.set(row.now.Apply(x))
 		a = row.now

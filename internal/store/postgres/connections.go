@@ -93,7 +93,7 @@ func (n *Namespace) DeleteConnection(ctx context.Context, name string, revision 
 			return err
 		case !found:
 			return store.ErrNotFound
-		case revision != store.AnyRevision && revision != old.Revision:
+		case !store.Matches(revision, old.Revision):
 			return store.ErrConflict
 		}
 		if _, err := c.Exec(ctx, "DELETE FROM connections WHERE ns = $1 AND name = $2", c.ns, key(name)); err != nil {

@@ -61,7 +61,7 @@ func (n *Namespace) SetPolicy(ctx context.Context, p agent.Policy, revision int6
 		if err != nil && have == 0 {
 			return err
 		}
-		if revision != store.AnyRevision && revision != have {
+		if !store.Matches(revision, have) {
 			return store.ErrConflict
 		}
 		tag, err := c.Exec(ctx, `INSERT INTO policies AS p (ns, revision, doc) VALUES ($1, $2 + 1, $3)
