@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/postgres"
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
@@ -55,22 +56,26 @@ func benchCommit(b *testing.B, c *pgtest.Cluster, url string, replicas, writers 
 		}
 		spaces = append(spaces, space)
 	}
-	role := func(session string) string {
+	call := func(session, id string) *store.CallCommit {
+		role, at := session, time.Now()
 		if one {
-			return "calculator"
+			role = "calculator"
 		}
-		return session
+		c := storetest.NewCommit(session, id, at)
+		c.Record.Role, c.Log.Role = role, role
+		c.Artifacts = []agent.ArtifactChange{{Role: role, MethodName: "add", At: at, Result: agent.ClassOK, SessionID: session}}
+		c.Tools = []store.ToolChange{{Role: role, At: at, Used: 1, Register: &agent.Contract{}, IfAbsent: true}}
+		return c
 	}
 	var sessions []string
 	for i := range replicas * writers {
 		id := fmt.Sprintf("sess_w%03d", i)
-		if err := spaces[0].CreateSession(ctx, agent.Session{ID: id, Role: "calculator", CreatedAt: time.Now()}, nil); err != nil {
-			b.Fatal(err)
+		first := call(id, "call_first"+id)
+		if i == 0 || !one {
+			first.Artifacts[0].Generation = storetest.NewGeneration("gen-1", "package tool", time.Now())
 		}
-		first := storetest.Forged(storetest.NewCommit(id, "call_first"+id, time.Now()), "package tool")
-		first.Artifacts[0].Role = role(id)
-		if i > 0 && one {
-			first.Artifacts = nil
+		if err := spaces[0].CreateSession(ctx, agent.Session{ID: id, Role: first.Log.Role, CreatedAt: time.Now()}, nil); err != nil {
+			b.Fatal(err)
 		}
 		if err := spaces[0].CommitCall(ctx, first); err != nil {
 			b.Fatal(err)
@@ -91,10 +96,7 @@ func benchCommit(b *testing.B, c *pgtest.Cluster, url string, replicas, writers 
 	for i, id := range sessions {
 		all.Go(func() {
 			for k := n.Add(1); k <= int64(b.N); k = n.Add(1) {
-				at := time.Now()
-				call := storetest.NewCommit(id, fmt.Sprintf("call_%026d", k), at)
-				call.Artifacts = []agent.ArtifactChange{{Role: role(id), MethodName: "add", At: at, Result: agent.ClassOK, SessionID: id}}
-				if err := spaces[i%replicas].CommitCall(ctx, call); err != nil {
+				if err := spaces[i%replicas].CommitCall(ctx, call(id, fmt.Sprintf("call_%026d", k))); err != nil {
 					b.Error(err)
 					return
 				}
