@@ -111,7 +111,7 @@ func gets(t *testing.T) []string {
 	}
 	var all []string
 	for path, item := range doc.Paths.Map() {
-		if item.Get != nil && path != "/v1/events" { // which does not end
+		if item.Get != nil && !endless(path) {
 			all = append(all, path)
 		}
 	}

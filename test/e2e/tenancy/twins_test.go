@@ -56,7 +56,7 @@ func TestTwins(t *testing.T) {
 		}
 	}
 	for _, list := range cursors {
-		for _, id := range []string{"{session}", "{call}", "{entry}", "{recommendation}", "{clerk}", "{file}"} {
+		for _, id := range []string{"{session}", "{call}", "{entry}", "{recommendation}", "{clerk}", "{file_id}"} {
 			path := list + "?after=" + id
 			if strings.Contains(list, "?") {
 				path = list + "&after=" + id
@@ -65,7 +65,7 @@ func TestTwins(t *testing.T) {
 			if list == "/v1/calls" && id == "{call}" {
 				continue // a page of one's own calls may end at another's, behind which the next one begins
 			}
-			if private := id == "{session}" || id == "{call}" || id == "{file}"; private {
+			if private := id == "{session}" || id == "{call}" || id == "{file_id}"; private {
 				same(w.other, http.MethodGet, path, "", caller, nil)
 			}
 		}
