@@ -125,7 +125,7 @@ func TestOpsInbox(t *testing.T) {
 func TestOpsWithdraw(t *testing.T) {
 	const eves, cals = "0123456789abcdef-eve", "0123456789abcdef-cal"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve "+eves+" scopes=read,operate\ncal "+cals+" scopes=read,call\n"))
-	cal := person(d, cals)
+	cal := d.As(cals)
 	call := cal.Call(cal.Session("tax"), "net", 1000)
 	b := newBrowser(t)
 	bar, proposer := b.open(t, "eve", d.URL, nil), b.open(t, "cal", d.URL, nil)
