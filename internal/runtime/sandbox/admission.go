@@ -10,8 +10,8 @@ import (
 )
 
 // admission decides which calls may run now. A place is taken by a program that runs, not by one that waits for
-// another program or for the network: so programs that wait for each other cannot block one another, and nested calls,
-// of which each chain has one at most, are never made to wait. Owners take turns, and an owner of whom nothing
+// another program or for the network: so programs that wait for each other cannot block one another, although nested calls and programs that
+// go on wait for a place, too. These come before their owner's new calls, so that what has begun ends. Owners take turns, and an owner of whom nothing
 // runs gets a place beyond the usual number, so that nobody's spinning programs keep another waiting. Client calls under
 // way, those that wait for something included, are divided as fair.Share divides.
 type admission struct {
@@ -27,10 +27,10 @@ type admission struct {
 	last    uint64                // number of the latest waiter; guarded by mu
 }
 
-// A lineKey names those who wait in order: calls of an owner, or its checks, which are part of calls under way.
+// A lineKey names those who wait in order: calls of an owner, or what is part of those under way: nested calls, programs that go on, checks.
 type lineKey struct {
 	owner agent.Owner
-	check bool
+	part  bool
 }
 
 type waiter struct {
@@ -46,9 +46,9 @@ func newAdmission(running, waiting int) *admission {
 	return &admission{running: running, chains: allChains(waiting), byOwner: map[agent.Owner]int{}, underOf: map[agent.Owner]int{}, queues: map[lineKey][]*waiter{}}
 }
 
-// fits reports whether a client's call of the owner may start, or a check that waits. The caller holds mu.
+// fits reports whether a client's call of the owner may start, or a part of one go on. The caller holds mu.
 func (a *admission) fits(k lineKey) bool {
-	if !k.check && !fair.Fits(int64(a.chains), int64(a.under), int64(a.underOf[k.owner]), 1) {
+	if !k.part && !fair.Fits(int64(a.chains), int64(a.under), int64(a.underOf[k.owner]), 1) {
 		return false
 	}
 	return a.busy < a.running || a.byOwner[k.owner] == 0 && len(a.byOwner) < 2*a.running
@@ -57,7 +57,7 @@ func (a *admission) fits(k lineKey) bool {
 func (a *admission) take(k lineKey) {
 	a.busy++
 	a.byOwner[k.owner]++
-	if !k.check {
+	if !k.part {
 		a.under++
 		a.underOf[k.owner]++
 	}
@@ -66,7 +66,7 @@ func (a *admission) take(k lineKey) {
 func (a *admission) give(k lineKey) {
 	a.busy--
 	less(a.byOwner, k.owner)
-	if !k.check {
+	if !k.part {
 		a.under--
 		less(a.underOf, k.owner)
 	}
@@ -82,16 +82,14 @@ func less(counts map[agent.Owner]int, owner agent.Owner) {
 
 func lineOf(r *Request) lineKey { return lineKey{r.Owner, r.Depth > 0} }
 
-// enter waits for a place, as a client's call does and nothing nested. It returns ctx's error when that comes first.
+// enter waits for a place. It returns ctx's error when that comes first.
 func (a *admission) enter(ctx context.Context, r *Request) error {
-	return a.await(ctx, r, r.Depth == 0)
+	return a.await(ctx, lineOf(r))
 }
 
-// await takes a place, and waits for it where waits is set.
-func (a *admission) await(ctx context.Context, r *Request, waits bool) error {
-	k := lineOf(r)
+func (a *admission) await(ctx context.Context, k lineKey) error {
 	a.mu.Lock()
-	if !waits || len(a.queues[k]) == 0 && a.fits(k) {
+	if len(a.queues[k]) == 0 && a.fits(k) {
 		a.take(k)
 		a.mu.Unlock()
 		return nil
@@ -124,14 +122,14 @@ func (a *admission) setQueue(k lineKey, q []*waiter) {
 	a.queues[k] = q
 }
 
-// wake admits who fits: the owner with the least running first, then who came first. It looks at the first of each line
-// only. The caller holds mu.
+// wake admits who fits: the owner with the least running first, then parts of calls under way, then who came first. It looks at the first of each
+// line only. The caller holds mu.
 func (a *admission) wake() {
 	for {
 		var best *waiter
 		var line lineKey
 		for k, q := range a.queues {
-			if a.fits(k) && (best == nil || a.byOwner[k.owner] < a.byOwner[line.owner] || a.byOwner[k.owner] == a.byOwner[line.owner] && q[0].number < best.number) {
+			if a.fits(k) && (best == nil || a.before(k, q[0], line, best)) {
 				best, line = q[0], k
 			}
 		}
@@ -144,6 +142,17 @@ func (a *admission) wake() {
 	}
 }
 
+// before reports whether the first waiter of the line k comes before that of another one.
+func (a *admission) before(k lineKey, w *waiter, other lineKey, than *waiter) bool {
+	if mine, theirs := a.byOwner[k.owner], a.byOwner[other.owner]; mine != theirs {
+		return mine < theirs
+	}
+	if k.part != other.part {
+		return k.part
+	}
+	return w.number < than.number
+}
+
 func (a *admission) leave(r *Request) {
 	a.mu.Lock()
 	a.give(lineOf(r))
@@ -151,7 +160,7 @@ func (a *admission) leave(r *Request) {
 	a.mu.Unlock()
 }
 
-// pause frees the place of a program that begins to wait; resume takes one again, at once.
+// pause frees the place of a program that begins to wait; resume waits for one again. Who is given up meanwhile gets one at once, to end.
 func (a *admission) pause(r *Request) {
 	a.mu.Lock()
 	a.give(lineKey{r.Owner, true})
@@ -159,10 +168,13 @@ func (a *admission) pause(r *Request) {
 	a.mu.Unlock()
 }
 
-func (a *admission) resume(r *Request) {
-	a.mu.Lock()
-	a.take(lineKey{r.Owner, true})
-	a.mu.Unlock()
+func (a *admission) resume(ctx context.Context, r *Request) {
+	k := lineKey{r.Owner, true}
+	if a.await(ctx, k) != nil {
+		a.mu.Lock()
+		a.take(k)
+		a.mu.Unlock()
+	}
 }
 
 // counts returns programs running and calls waiting for a place.

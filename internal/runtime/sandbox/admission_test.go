@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
@@ -55,12 +56,22 @@ func TestAdmission(t *testing.T) {
 		a.pause(of("a"))
 		want("a waits for another program", "a")
 		nested := &Request{Owner: agent.Owner{Name: "a"}, Depth: 1}
-		if err := a.enter(t.Context(), nested); err != nil {
-			t.Error("a nested call had to wait")
-		}
+		go func() {
+			if a.enter(t.Context(), nested) == nil {
+				entered <- "nested"
+			}
+		}()
+		want("a nested call beside two programs that run", "")
+		a.leave(of("b"))
+		want("a nested call goes before a new one", "nested")
+		go func() {
+			a.resume(t.Context(), of("a"))
+			entered <- "on"
+		}()
+		want("a program that would go on beside two that run", "")
 		a.leave(nested)
-		a.resume(of("a"))
-		if busy, queued := a.counts(); busy != 3 || queued != 1 {
+		want("it goes on before a new call begins", "on")
+		if busy, queued := a.counts(); busy != 2 || queued != 1 {
 			t.Errorf("%d run, %d wait", busy, queued)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -74,11 +85,15 @@ func TestAdmission(t *testing.T) {
 		if _, queued := a.counts(); queued != 1 {
 			t.Errorf("%d wait", queued)
 		}
-		for _, owner := range []string{"a", "a", "b"} {
-			a.leave(of(owner))
-		}
+		a.pause(of("a"))
 		want("the rest", "a")
-		a.leave(of("a"))
+		a.resume(ctx, of("a")) // nobody waits for it: it goes on, to end
+		if busy, queued := a.counts(); busy != 3 || queued != 0 {
+			t.Errorf("with one that is given up %d run, %d wait", busy, queued)
+		}
+		for range 3 {
+			a.leave(of("a"))
+		}
 		if busy, queued := a.counts(); busy != 0 || queued != 0 || len(a.byOwner) != 0 || a.under != 0 {
 			t.Errorf("left over: %d run, %d wait, %v, %d chains", busy, queued, a.byOwner, a.under)
 		}
@@ -119,13 +134,13 @@ func TestAdmissionOfChecks(t *testing.T) {
 			}
 		}
 		in := make(chan error, 1)
-		go func() { in <- a.await(t.Context(), check, true) }()
+		go func() { in <- a.enter(t.Context(), check) }()
 		synctest.Wait()
 		if len(in) != 0 {
 			t.Error("a check runs beside two calls on two places")
 		}
 		other := &Request{Owner: agent.Owner{Name: "b"}, Depth: 1}
-		if err := a.await(t.Context(), other, true); err != nil {
+		if err := a.enter(t.Context(), other); err != nil {
 			t.Errorf("another owner's check: %v", err)
 		}
 		a.leave(other)
@@ -135,14 +150,14 @@ func TestAdmissionOfChecks(t *testing.T) {
 			t.Error("a check does not run while a call waits for another")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { in <- a.await(ctx, check, true) }()
+		go func() { in <- a.enter(ctx, check) }()
 		synctest.Wait()
 		cancel()
 		if err := <-in; err == nil {
 			t.Error("a check that nobody waits for any more has a place")
 		}
 		a.leave(check)
-		a.resume(call)
+		a.resume(t.Context(), call)
 		a.leave(call)
 		a.leave(call)
 		if busy, queued := a.counts(); busy != 0 || queued != 0 || a.under != 0 {
@@ -151,7 +166,7 @@ func TestAdmissionOfChecks(t *testing.T) {
 	})
 }
 
-// Whatever one owner's calls do, thousands that wait, as many as may be under way that wait for others, or all of these running again at
+// Whatever one owner's calls do, thousands that wait, as many as may be under way that wait for others, or all of these going on at
 // once: another owner's call begins at once, and that owner's second one before the flood's next.
 func TestAdmissionDuringAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -187,14 +202,13 @@ func TestAdmissionDuringAFlood(t *testing.T) {
 		enter("while they wait")
 		a.leave(other)
 		for range 15 {
-			a.resume(flood)
+			all.Go(func() { a.resume(ctx, flood) })
 		}
-		enter("while all of them run")
-		a.leave(other)
-		for range 14 {
-			a.pause(flood)
+		synctest.Wait()
+		if busy, _ := a.counts(); busy != 2 {
+			t.Errorf("%d of its programs run on two places", busy)
 		}
-		enter("before the next of them")
+		enter("while all of them would go on")
 		second := make(chan error, 1)
 		go func() { second <- a.enter(ctx, other) }()
 		synctest.Wait()
@@ -206,5 +220,46 @@ func TestAdmissionDuringAFlood(t *testing.T) {
 		}
 		stop()
 		all.Wait()
+	})
+}
+
+// Chains of calls that nest keep to the places, whether they go down or come back, and all of them end.
+func TestAdmissionOfChains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(2, 16)
+		var most atomic.Int64
+		var all sync.WaitGroup
+		run := func() { // a moment in which others are at it
+			busy, _ := a.counts()
+			for n := most.Load(); int64(busy) > n && !most.CompareAndSwap(n, int64(busy)); n = most.Load() {
+			}
+			time.Sleep(time.Millisecond)
+		}
+		var nest func(depth int)
+		nest = func(depth int) {
+			r := &Request{Owner: agent.Owner{Name: "a"}, Depth: depth}
+			if err := a.enter(t.Context(), r); err != nil {
+				t.Error(err)
+				return
+			}
+			defer a.leave(r)
+			run()
+			if depth < 6 {
+				a.pause(r)
+				nest(depth + 1)
+				a.resume(t.Context(), r)
+				run()
+			}
+		}
+		for range 100 {
+			all.Go(func() { nest(0) })
+		}
+		all.Wait()
+		if n := most.Load(); n != 2 {
+			t.Errorf("%d programs ran at once on two places", n)
+		}
+		if busy, queued := a.counts(); busy != 0 || queued != 0 || len(a.byOwner) != 0 || a.under != 0 {
+			t.Errorf("left over: %d run, %d wait, %v, %d chains", busy, queued, a.byOwner, a.under)
+		}
 	})
 }

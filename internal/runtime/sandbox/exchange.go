@@ -235,7 +235,7 @@ func (x *exchange) call(ctx context.Context, params json.RawMessage) (json.RawMe
 		return plain(json.Marshal(x.h.Refuse(ctx, q.Role, q.Method, q.Args, q.Kwargs, wire.BoundText([]byte(q.Unsafe), wire.MaxMessage))))
 	}
 	var outcome agent.Outcome
-	x.wait(func() { outcome = x.h.Call(ctx, q.Role, q.Method, q.Args, q.Kwargs) })
+	x.wait(ctx, func() { outcome = x.h.Call(ctx, q.Role, q.Method, q.Args, q.Kwargs) })
 	return plain(json.Marshal(outcome))
 }
 

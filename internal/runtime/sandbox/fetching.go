@@ -25,7 +25,7 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 	}
 	who := fetch.Caller{Owner: x.req.Owner, Role: x.req.Role, Method: x.req.Method, CallID: x.req.CallID, End: x.req.End, Guard: x.req.Guard, Writes: x.req.Writes}
 	var a fetch.Answer
-	x.wait(func() { a = client.Do(ctx, who, q) })
+	x.wait(ctx, func() { a = client.Do(ctx, who, q) })
 	x.held = a.Release
 	x.fetches = append(x.fetches, a.Note)
 	if a.Failure != nil {

@@ -77,7 +77,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		return nil, err
 	}
 	threads.Reserve(daemonThreads())
-	// Where the system allows few processes, half of them are for nested calls, which never wait.
+	// Where the system allows few processes, half of them are for nested calls.
 	waiting := max(1, min(o.Waiting, most*3/8))
 	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
 	p.namespaces, p.readyTimeout = wire.Namespaces(), readyTimeout
@@ -153,7 +153,7 @@ func (p *Pool) Load(ctx context.Context, prog Program, owner agent.Owner) (*repo
 	// Part of a call, which runs no program meanwhile, or of an operator's request. Many programs that come of a model at once
 	// would otherwise be compiled at once, and whoever calls a warm one waited for the processor.
 	req := &Request{Owner: owner, Depth: 1}
-	if err := p.admission.await(ctx, req, true); err != nil {
+	if err := p.admission.enter(ctx, req); err != nil {
 		return nil, interrupted(ctx)
 	}
 	defer p.admission.leave(req)

@@ -11,13 +11,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// wait waits for another program, for the network or for the model. Meanwhile the program's clock stands still and its place among the
-// running ones is free for others.
-func (x *exchange) wait(outside func()) {
+// wait waits for another program, for the network or for the model, and then for a place among the running ones again. Meanwhile the program's
+// clock stands still and its place is free for others.
+func (x *exchange) wait(ctx context.Context, outside func()) {
 	began := time.Now()
 	x.pool.admission.pause(x.req)
 	outside()
-	x.pool.admission.resume(x.req)
+	x.pool.admission.resume(ctx, x.req)
 	x.host += time.Since(began)
 }
 
@@ -29,7 +29,7 @@ func (x *exchange) predict(ctx context.Context, params json.RawMessage) (json.Ra
 	}
 	var outputs json.RawMessage
 	var refused *AuthoredError
-	x.wait(func() { outputs, refused = x.h.Predict(ctx, q.Signature, q.Inputs) })
+	x.wait(ctx, func() { outputs, refused = x.h.Predict(ctx, q.Signature, q.Inputs) })
 	if refused != nil {
 		return nil, &recurgent.Failure{Type: refused.Type, Message: wire.BoundText([]byte(refused.Message), wire.MaxMessage)}
 	}
@@ -55,7 +55,7 @@ func (x *exchange) sleep(ctx context.Context, params json.RawMessage) (reply, *F
 		return reply{}, &Failure{Type: agent.ErrTimeout, Detail: "sleep", Message: fmt.Sprintf("the program sleeps %s, which would not end within the call's time", q.Nanoseconds), Waiting: true}
 	}
 	x.slept += q.Nanoseconds
-	x.wait(func() {
+	x.wait(ctx, func() {
 		t := time.NewTimer(q.Nanoseconds)
 		defer t.Stop()
 		select {
