@@ -45,9 +45,8 @@ func TestOpsAuditPages(t *testing.T) {
 	d.Do(200, "POST", rig.MethodPath("tax", "net")+"/pin", object{"reason": "the first"})
 	first := newest()
 	d.Do(200, "POST", rig.MethodPath("tax", "net")+"/approve", object{"reason": "the second"})
-	d.Policy(object{"drift_after": 3})
-	for i := range 60 {
-		d.Policy(object{"drift_after": 4 + i})
+	for i := range 61 {
+		d.Policy(object{"spend": object{"day_tokens": 1_000_000 + i}})
 	}
 	d.Do(200, "POST", "/v1/maintenance/audit/"+first+"/undo", object{})
 	undo := newest()
@@ -60,7 +59,7 @@ func TestOpsAuditPages(t *testing.T) {
 	p.lacks("tbody tr:has-text('the first') >> " + button("Undo"))
 	p.lacks("tbody tr:has-text('policy') >> " + button("Undo")) // changed again since
 	p.click("tbody tr:has-text('policy') >> nth=-1 >> a >> nth=0")
-	p.sees("dialog >> text=No undo: drift_after was changed again since.")
+	p.sees("dialog >> text=No undo: spend.day_tokens was changed again since.")
 	p.accessible("Audit with an entry")
 	p.click("dialog >> " + button("Close"))
 	p.click("tbody tr:has-text('the first') a >> nth=0")

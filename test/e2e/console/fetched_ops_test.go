@@ -66,7 +66,7 @@ func TestOpsHostileFetches(t *testing.T) {
 		p.harmless(page.hash)
 	}
 	p.at("#/audit")
-	p.click("tbody tr:has-text('put') >> nth=0 >> button.link")
+	p.click("tbody tr:has-text('put') >> nth=0 >> a >> nth=0")
 	p.sees("dialog[open]")
 	p.harmless("an entry of the audit trail")
 	p.clean()
