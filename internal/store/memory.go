@@ -57,6 +57,7 @@ type memoryNamespace struct {
 	evidence  *Evidence
 	content   Contents
 	files     map[string]*memoryFile
+	fileSums  FileSums                    // of files
 	conns     map[string]agent.Connection // by name
 	ledger    *Ledger
 }

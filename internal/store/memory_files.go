@@ -45,6 +45,7 @@ func (n *memoryNamespace) addFiles(files []NewFile) {
 	for _, f := range files {
 		if d, ok := f.Draft.(*memoryDraft); ok {
 			n.files[f.ID] = &memoryFile{f.File, d.Bytes()}
+			n.fileSums.Add(&f.File)
 		}
 	}
 }
@@ -94,14 +95,9 @@ func (n *memoryNamespace) FileBytes(_ context.Context, owner, session string) (o
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, m := range n.Memory.namespaces {
-		for _, f := range m.files {
-			all += f.file.Bytes
-			if m == n && Holds(&f.file, owner, session) {
-				own += f.file.Bytes
-			}
-		}
+		all += m.fileSums.All
 	}
-	return own, all, nil
+	return n.fileSums.Of(owner, session), all, nil
 }
 
 // DeleteFile is part of Namespace.
@@ -114,19 +110,20 @@ func (n *memoryNamespace) DeleteFile(ctx context.Context, id string, audit *agen
 	if n.files[id] == nil {
 		return ErrNotFound
 	}
-	delete(n.files, id)
+	n.forgetFiles(func(f *agent.File) bool { return f.ID == id })
 	n.appendAudit(ctx, audit)
 	return nil
 }
 
 // forgetFiles drops those that no longer belong.
 func (n *memoryNamespace) forgetFiles(drop func(*agent.File) bool) {
-	maps.DeleteFunc(n.files, func(_ string, f *memoryFile) bool { return drop(&f.file) })
-}
-
-// Holds reports whether the file counts for the session or, where session is "", for what the owner has outside of sessions.
-func Holds(f *agent.File, owner, session string) bool {
-	return !f.Internal && f.SessionID == session && (session != "" || f.Owner == owner)
+	maps.DeleteFunc(n.files, func(_ string, f *memoryFile) bool {
+		if !drop(&f.file) {
+			return false
+		}
+		n.fileSums.Remove(&f.file)
+		return true
+	})
 }
 
 // PageFiles selects a page for ListFiles.

@@ -22,6 +22,7 @@ type streams struct {
 	n *namespace
 
 	known map[string]agent.File // guarded by shared.mu, as all below
+	sums  store.FileSums        // of known
 	gone  map[string]bool       // ids of deleted files whose bytes may still be there
 	doc   held
 }
@@ -49,22 +50,36 @@ func (p *streams) load() (corrupt bool, err error) {
 	corrupt, err = readOptional(p.n.files, filesFile, &doc, nil)
 	p.doc.lsn = doc.LSN
 	for _, f := range doc.Files {
-		p.known[f.ID] = f
+		p.put(f)
 	}
 	return corrupt, err
+}
+
+// put and drop keep the sums. The caller holds shared.mu.
+func (p *streams) put(f agent.File) {
+	p.drop(f.ID)
+	p.known[f.ID] = f
+	p.sums.Add(&f)
+}
+
+func (p *streams) drop(id string) {
+	if f, known := p.known[id]; known {
+		delete(p.known, id)
+		p.sums.Remove(&f)
+	}
 }
 
 // add, remove and forget apply an entry. The caller holds shared.mu.
 func (p *streams) add(files []agent.File) {
 	for _, f := range files {
-		p.known[f.ID] = f
+		p.put(f)
 		p.doc.lags = true
 	}
 }
 
 func (p *streams) remove(ids []string) {
 	for _, id := range ids {
-		delete(p.known, id)
+		p.drop(id)
 		p.gone[id] = true
 		p.doc.lags = true
 	}
@@ -220,17 +235,12 @@ func (p *streams) FileBytes(_ context.Context, owner, session string) (own, all 
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
 	for _, n := range list {
-		for _, f := range n.streams.known {
-			all += f.Bytes
-			if n == p.n && store.Holds(&f, owner, session) {
-				own += f.Bytes
-			}
-		}
+		all += n.streams.sums.All
 	}
 	for _, at := range p.n.spaces.idle {
 		all += at.Figures.FileBytes
 	}
-	return own, all, nil
+	return p.sums.Of(owner, session), all, nil
 }
 
 // DeleteFile is part of store.Namespace. The bytes are gone when it returns.

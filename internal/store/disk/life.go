@@ -17,14 +17,11 @@ type figures struct {
 
 // figures returns those of a namespace in use. The caller holds shared.mu.
 func (n *namespace) figures() *figures {
-	f := &figures{Tools: int64(n.catalog.ranking.Tools()), Artifacts: map[string]int{}}
+	f := &figures{Tools: int64(n.catalog.ranking.Tools()), Artifacts: map[string]int{}, FileBytes: n.streams.sums.All}
 	for state, count := range n.catalog.ranking.States() {
 		if count > 0 {
 			f.Artifacts[state] = count
 		}
-	}
-	for _, file := range n.streams.known {
-		f.FileBytes += file.Bytes
 	}
 	return f
 }
@@ -62,7 +59,7 @@ func (n *namespace) forget() {
 	n.patterns.roles, n.patterns.count = empty.patterns.roles, 0
 	n.evidence.all = empty.evidence.all
 	n.contents.kept = store.Contents{}
-	n.streams.known, n.streams.gone = empty.streams.known, empty.streams.gone
+	n.streams.known, n.streams.sums, n.streams.gone = empty.streams.known, empty.streams.sums, empty.streams.gone
 	n.connections.all = empty.connections.all
 	n.archive.pending, n.archive.restored = nil, nil
 	n.life = life{}

@@ -163,11 +163,11 @@ func (n *Namespace) ListFiles(ctx context.Context, owner, after string, limit in
 	return out, err
 }
 
-// FileBytes is part of store.Namespace.
+// FileBytes is part of store.Namespace. Triggers of files keep the sums.
 func (n *Namespace) FileBytes(ctx context.Context, owner, session string) (own, all int64, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		return n.store.pool.QueryRow(ctx, `SELECT coalesce(sum(bytes) FILTER (WHERE ns = $1 AND NOT internal AND session = $3 AND ($3 <> '' OR owner = $2)), 0)::int8,
-			coalesce(sum(bytes), 0)::int8 FROM files`, ns, key(owner), key(session)).Scan(&own, &all)
+		return n.store.pool.QueryRow(ctx, `SELECT coalesce((SELECT bytes FROM file_bytes WHERE ns = $1 AND holder = file_holder($3, $2)), 0), coalesce((SELECT sum(bytes) FROM file_totals), 0)::int8`,
+			ns, key(owner), key(session)).Scan(&own, &all)
 	})
 	return own, all, err
 }

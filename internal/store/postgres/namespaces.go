@@ -84,7 +84,7 @@ func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace, audit
 
 // spaceTables are the tables whose rows are a namespace's, but those of the bytes of files.
 var spaceTables = []string{"sessions", "session_context", "records", "calls", "call_values", "replies", "contents", "patterns", "evidence", "artifacts",
-	"artifact_bodies", "programs", "leases", "candidates", "tools", "ranks", "archive", "policies", "connections", "audit", "audit_heads", "files",
+	"artifact_bodies", "programs", "leases", "candidates", "tools", "ranks", "archive", "policies", "connections", "audit", "audit_heads", "files", "file_bytes",
 	"spend_rows", "spend_open", "spend_forges", "spend_chunks"}
 
 // EraseNamespace is part of store.Store. It waits for the changes of the namespace that are under way; later ones find it gone.

@@ -44,6 +44,10 @@ var invariants = []struct{ table, query string }{
 		WHERE coalesce(degraded + candidate + probation + durable, 0) <> coalesce(a.count, 0)`},
 	{"files", `SELECT format('file %s of namespace %s has %s bytes, not %s', f.id, f.ns, coalesce(p.bytes, 0), f.bytes) FROM files f LEFT JOIN blobs b ON b.id = f.blob AND b.file = f.id AND b.ns = f.ns
 		LEFT JOIN (SELECT blob, sum(octet_length(data)) AS bytes FROM pieces GROUP BY blob) p ON p.blob = b.id WHERE b.id IS NULL OR coalesce(p.bytes, 0) <> f.bytes`},
+	{"file_bytes", `SELECT format('%s of namespace %s counts %s bytes; the files have %s', holder, ns, coalesce(b.bytes, 0), coalesce(f.bytes, 0)) FROM file_bytes b
+		FULL JOIN (SELECT ns, file_holder(session, owner) AS holder, sum(bytes) AS bytes FROM files WHERE NOT internal GROUP BY 1, 2) f USING (ns, holder) WHERE coalesce(b.bytes, 0) <> coalesce(f.bytes, 0)`},
+	{"file_totals", `SELECT format('all files have %s bytes; %s are counted', f.bytes, t.bytes) FROM (SELECT coalesce(sum(bytes), 0) AS bytes FROM files) f,
+		(SELECT coalesce(sum(bytes), 0) AS bytes FROM file_totals) t WHERE f.bytes <> t.bytes`},
 	{"pieces", `SELECT format('%s pieces of blob %s belong to nothing', count(*), blob) FROM pieces p WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.id = p.blob) GROUP BY blob`},
 	{"blobs", `SELECT format('blob %s says it is file %s, which has another one', b.id, b.file) FROM blobs b WHERE b.file IS NOT NULL AND NOT EXISTS (SELECT 1 FROM files f WHERE f.blob = b.id AND f.ns = b.ns)`},
 	{"calls", `SELECT format('call %s of namespace %s was corrected by %s, which does not say so or is not there', c.call_id, c.ns, c.corrected_by) FROM calls c

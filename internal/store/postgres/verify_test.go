@@ -70,6 +70,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 		{"UPDATE audit_heads SET hash = 'x'", "audit"},
 		{"UPDATE evidence SET ns = 99", "evidence"},
 		{"UPDATE spend_rows SET warm = -1", "spend_rows"},
+		{"UPDATE file_bytes SET bytes = bytes + 1", "file_bytes"},
+		{"UPDATE file_totals SET bytes = bytes - 1", "file_totals"},
 		{"UPDATE calls SET corrected_by = 'call_9' WHERE call_id = 'call_3'", "calls"},
 	} {
 		if found := s.damaged(t, damage.sql); !strings.Contains("\n"+found, "\n"+damage.table+": ") {

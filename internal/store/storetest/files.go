@@ -140,6 +140,87 @@ func filesGo(t *testing.T, r *rig) {
 	})
 }
 
+// A call with files that is committed again, because nobody knows whether it was, keeps the files of the first commit.
+func repeatsWithFiles(t *testing.T, r *rig) {
+	r.session("sess_1")
+	commit := func() {
+		c := NewCommit("sess_1", "call_repeated", r.clock.now())
+		f, err := NewFile(r.s, agent.File{ID: "file_1", SessionID: "sess_1", CallID: "call_repeated"}, "made once")
+		r.ok(err)
+		c.Files, c.Repeated = []store.NewFile{f}, true
+		r.commit(c)
+		c.Files[0].Draft.Discard() // does nothing to a file
+	}
+	commit()
+	r.everyWay(func() {
+		commit()
+		r.has("file_1", "made once")
+		if own, all, err := r.s.FileBytes(r.ctx, "", "sess_1"); err != nil || own != 9 || all != 9 {
+			t.Errorf("got %d of %d bytes, %v, want 9 of 9", own, all, err)
+		}
+		if n := len(r.records("sess_1")); n != 1 {
+			t.Errorf("got %d records, want 1", n)
+		}
+	})
+}
+
+// The sums follow whatever makes files and takes them away: calls, deletion, their time, their session, their namespace.
+func fileBytes(t *testing.T, r *rig) {
+	r.session("sess_1")
+	r.session("sess_2")
+	sums := func(what string, ann, bob, first, second, all int64) {
+		r.Helper()
+		r.everyWay(func() {
+			for _, c := range []struct {
+				owner, session string
+				want           int64
+			}{{"ann", "", ann}, {"bob", "", bob}, {"ann", "sess_1", first}, {"bob", "sess_1", first}, {"bob", "sess_2", second}, {"nobody", "", 0}} {
+				if own, total, err := r.s.FileBytes(r.ctx, c.owner, c.session); err != nil || own != c.want || total != all {
+					t.Errorf("%s: bytes of %s %s: got %d of %d, %v, want %d of %d", what, c.owner, c.session, own, total, err, c.want, all)
+				}
+			}
+		})
+	}
+	sums("nothing", 0, 0, 0, 0, 0)
+	r.addFile(agent.File{ID: "file_1", Owner: "ann"}, "1")
+	r.addFile(agent.File{ID: "file_2", Owner: "ann", ExpiresAt: r.clock.now().Add(time.Hour)}, "22")
+	r.addFile(agent.File{ID: "file_3", Owner: "bob"}, "4444")
+	r.addFile(agent.File{ID: "file_4", Owner: "ann", SessionID: "sess_1"}, "88888888")
+	r.addFile(agent.File{ID: "file_5", Owner: "ann", Internal: true}, "sixteen letters.")
+	r.addFile(agent.File{ID: "file_6", Owner: "bob"}, "")
+	c := r.call("sess_2")
+	for _, id := range []string{"file_7", "file_8"} {
+		f, err := NewFile(r.s, agent.File{ID: id, Owner: "bob", SessionID: "sess_2", CallID: c.Record.CallID}, "of a call")
+		r.ok(err)
+		c.Files = append(c.Files, f)
+	}
+	r.commit(c)
+	there := r.s
+	r.s = r.in("acme")
+	r.session("sess_1")
+	r.addFile(agent.File{ID: "file_1", Owner: "ann", SessionID: "sess_1"}, "of another namespace")
+	r.s = there
+	sums("added", 3, 4, 8, 18, 69)
+	late, err := NewFile(r.s, agent.File{ID: "file_9", Owner: "ann", SessionID: "sess_none"}, "late")
+	r.ok(err)
+	if err := r.s.AddFile(r.ctx, late); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of no session: got %v, want ErrNotFound", err)
+	}
+	r.ok(r.s.DeleteFile(r.ctx, "file_1", nil))
+	r.ok(r.s.DeleteFile(r.ctx, "file_6", nil))
+	sums("deleted", 2, 4, 8, 18, 68)
+	r.ok(r.s.DeleteSession(r.ctx, "sess_2", nil))
+	sums("a session deleted", 2, 4, 8, 0, 50)
+	r.clock.advance(time.Hour)
+	_, err = r.s.Expire(r.ctx, r.clock.now())
+	r.ok(err)
+	sums("expired", 0, 4, 8, 0, 48)
+	r.ok(r.store.EraseNamespace(r.ctx, "acme", nil))
+	sums("a namespace erased", 0, 4, 8, 0, 28)
+	r.ok(r.s.DeleteFile(r.ctx, "file_5", nil))
+	sums("the internal one deleted", 0, 4, 8, 0, 12)
+}
+
 // A call's files come with it, or not at all.
 func filesOfCalls(t *testing.T, r *rig) {
 	r.session("sess_1")
