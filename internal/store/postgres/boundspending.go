@@ -24,14 +24,17 @@ func (c *change) boundSpending(ctx context.Context, today agent.Day) error {
 	if _, err := c.Exec(ctx, "SELECT 1 FROM spend_rows WHERE ns = $1 ORDER BY day, hash FOR UPDATE", c.ns); err != nil {
 		return err
 	}
-	s, err := readSpent(ctx, c, c.ns, math.MinInt32, math.MaxInt32)
+	rows, err := c.Query(ctx, "DELETE FROM spend_rows WHERE ns = $1 RETURNING "+spendColumns, c.ns) // with those that others have added meanwhile
 	if err != nil {
 		return err
 	}
-	l := store.NewLedger(s)
+	gone, err := scanSpend(rows)
+	if err != nil {
+		return err
+	}
+	l := store.NewLedger(store.Spent{Rows: gone})
 	l.Bound(today)
 	b := &pgx.Batch{}
-	b.Queue("DELETE FROM spend_rows WHERE ns = $1", c.ns)
 	if err := queueSpent(b, c.ns, l.Spent(math.MinInt32, math.MaxInt32).Rows); err != nil {
 		return err
 	}

@@ -90,16 +90,8 @@ type batcher interface {
 func readSpent(ctx context.Context, q batcher, ns int64, first, last agent.Day) (store.Spent, error) {
 	var s store.Spent
 	b := &pgx.Batch{}
-	b.Queue("SELECT day, calls, warm, role, method, owner, models FROM spend_rows WHERE ns = $1 AND day BETWEEN $2 AND $3", ns, int32(first), int32(last)).Query(func(rows pgx.Rows) error {
-		var day int32
-		var r agent.SpendRow
-		var role, method, owner, models []byte
-		_, err := pgx.ForEachRow(rows, []any{&day, &r.Calls, &r.Warm, &role, &method, &owner, &models}, func() error {
-			r.Day, r.Role, r.Method, r.Owner, r.Models = agent.Day(day), string(role), string(method), string(owner), nil
-			err := json.Unmarshal(models, &r.Models)
-			s.Rows = append(s.Rows, r)
-			return err
-		})
+	b.Queue("SELECT "+spendColumns+" FROM spend_rows WHERE ns = $1 AND day BETWEEN $2 AND $3", ns, int32(first), int32(last)).Query(func(rows pgx.Rows) (err error) {
+		s.Rows, err = scanSpend(rows)
 		return err
 	})
 	b.Queue("SELECT doc FROM spend_open WHERE ns = $1", ns).Query(func(rows pgx.Rows) error { return eachDoc(rows, func(o agent.Spend) { s.Open = append(s.Open, o) }) })
@@ -110,6 +102,22 @@ func readSpent(ctx context.Context, q batcher, ns int64, first, last agent.Day) 
 		return s, err
 	}
 	return store.NewLedger(s).Spent(first, last), nil // sorted
+}
+
+const spendColumns = "day, calls, warm, role, method, owner, models"
+
+// scanSpend reads spendColumns.
+func scanSpend(rows pgx.Rows) (out []agent.SpendRow, err error) {
+	var day int32
+	var r agent.SpendRow
+	var role, method, owner, models []byte
+	_, err = pgx.ForEachRow(rows, []any{&day, &r.Calls, &r.Warm, &role, &method, &owner, &models}, func() error {
+		r.Day, r.Role, r.Method, r.Owner, r.Models = agent.Day(day), string(role), string(method), string(owner), nil
+		err := json.Unmarshal(models, &r.Models)
+		out = append(out, r)
+		return err
+	})
+	return out, err
 }
 
 // eachDoc decodes the documents of rows.
