@@ -23,14 +23,49 @@ func Fill(ctx context.Context, dir string, o Options, each func(give func(*store
 		return err
 	}
 	o.FS = fs
-	if err := fillFiles(ctx, o, each); err != nil {
-		return errors.Join(err, emptyOut(fs))
+	if err := whole(fs, func() error { return fillFiles(ctx, o, each) }); err != nil {
+		return err
 	}
 	s, err := Open(dir, o)
 	if err != nil {
 		return err
 	}
 	return errors.Join(s.loadAll(), s.close())
+}
+
+// unfinishedFile stands in a directory while it is filled, so that nobody takes a part for the whole, be it meanwhile or after a crash.
+const unfinishedFile = "unfinished"
+
+// whole has fill fill an empty directory. When it fails what was written is removed.
+func whole(fs vfs.FS, fill func() error) error {
+	err := markUnfinished(fs)
+	if err == nil {
+		err = fill()
+	}
+	if err != nil {
+		return errors.Join(err, emptyOut(fs))
+	}
+	return errors.Join(fs.Remove(unfinishedFile), fs.SyncDir("."))
+}
+
+func markUnfinished(fs vfs.FS) error {
+	f, err := fs.Open(unfinishedFile, true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close(), fs.SyncDir("."))
+}
+
+// refuseUnfinished refuses a directory that somebody fills, or did when the machine or the process ended.
+func refuseUnfinished(dir string, fs vfs.FS) error {
+	_, err := fs.Stat(unfinishedFile)
+	if vfs.NotExist(err) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%s holds part of a copy or an import that has not ended; if none is under way, remove the directory and begin again", dir)
+	}
+	return err
 }
 
 // emptyDirectory opens a directory that must be empty or missing. what names what needs it, for the error.

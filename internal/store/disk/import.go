@@ -25,8 +25,8 @@ func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agen
 		return err
 	}
 	o.FS = fs
-	if err := importInto(ctx, fs, r); err != nil {
-		return errors.Join(err, emptyOut(fs))
+	if err := whole(fs, func() error { return importInto(ctx, fs, r) }); err != nil {
+		return err
 	}
 	s, err := Open(dir, o)
 	if err != nil {
@@ -53,9 +53,11 @@ func emptyOut(fs vfs.FS) error {
 		return err
 	}
 	for _, name := range names {
-		err = errors.Join(err, fs.RemoveAll(name))
+		if name != unfinishedFile {
+			err = errors.Join(err, fs.RemoveAll(name))
+		}
 	}
-	return err
+	return errors.Join(err, fs.RemoveAll(unfinishedFile)) // at last
 }
 
 func importInto(ctx context.Context, fs vfs.FS, r io.Reader) error {

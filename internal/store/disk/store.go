@@ -81,14 +81,20 @@ func newStore(o Options) (*Store, error) {
 	return s, nil
 }
 
-// lock takes the directory for this process.
+// lock takes the directory for this process. It refuses one that is not whole.
 func lock(dir string, fs vfs.FS) (unlock func() error, err error) {
 	unlock, err = fs.Lock(lockFile)
 	var held *vfs.LockedError
 	if errors.As(err, &held) {
 		return nil, &inUseError{dir, held.Holder}
 	}
-	return unlock, err
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseUnfinished(dir, fs); err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	return unlock, nil
 }
 
 // inUseError is store.ErrInUse with what to do about it.
