@@ -106,7 +106,7 @@ func join(t *testing.T, s *shared) (*Cluster, *Sessions, *member) {
 	t.Helper()
 	m := &member{shared: s}
 	o := DefaultOptions()
-	o.Store = m
+	o.Store, o.Address, o.TLS = m, "127.0.0.1:1", &TLS{} // nothing is forwarded there; without an address it would yield to the next one
 	c, err := Join(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -117,7 +117,8 @@ func (m *Members) Own(ns agent.Namespace, session, replica string) (Ownership, e
 	}
 	k := spaceKey{ns, session}
 	o, owned := m.owned[k]
-	if !owned || !m.alive(o.Replica) {
+	owner, asks := m.replicas[o.Replica], m.replicas[replica]
+	if !owned || !m.alive(o.Replica) || owner.YieldsTo(&asks) {
 		m.epoch++
 		o = Ownership{Replica: replica, Epoch: m.epoch}
 		m.owned[k] = o

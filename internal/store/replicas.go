@@ -36,6 +36,13 @@ type Replica struct {
 	ForwardedIn, ForwardedOut int64
 }
 
+// YieldsTo reports whether the other replica may take the sessions of this one while it is alive: it has no address that requests could be
+// forwarded to, and it joined earlier. So a daemon that nobody shares the store with has its sessions at once after a crash, and of two that are
+// alive the later one has those that it is asked for, for good. What the earlier one has under way is refused at its commit.
+func (r *Replica) YieldsTo(other *Replica) bool {
+	return r.Address == "" && r.StartedAt.Before(other.StartedAt)
+}
+
 // Ownership says which replica runs the calls of a session. Epoch grows with each change of owner, of any session; giving a session back is one.
 type Ownership struct {
 	Replica, Address string
@@ -44,7 +51,7 @@ type Ownership struct {
 
 // Owners gives sessions to replicas.
 type Owners interface {
-	// Own takes the session for the replica where nobody owns it or its owner is dead, and returns who owns it now. ErrNotFound: there is no such
+	// Own takes the session for the replica where nobody owns it, or its owner is dead or yields to it, and returns who owns it now. ErrNotFound: there is no such
 	// session. ErrFenced: the replica is not alive.
 	Own(ctx context.Context, sessionID, replica string) (Ownership, error)
 	// CreateOwned is CreateSession of a session that the replica owns from the start. ErrExists; ErrFenced: the replica is not alive.

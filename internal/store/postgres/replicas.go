@@ -91,11 +91,9 @@ func (s *Store) ListReplicas(ctx context.Context) (out []store.Replica, err erro
 			if err := row.Scan(&started, &expires, &doc); err != nil {
 				return r, err
 			}
-			if err := json.Unmarshal(doc, &r); err != nil {
-				return r, fmt.Errorf("stored replica: %w", err)
-			}
-			r.StartedAt, r.ExpiresAt = started.UTC(), expires.UTC()
-			return r, nil
+			r, err = decodeReplica(doc, started)
+			r.ExpiresAt = expires.UTC()
+			return r, err
 		})
 		return err
 	})
@@ -125,7 +123,7 @@ func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store
 		}
 		if owner != nil {
 			other, alive, err := readReplica(ctx, tx, *owner)
-			if o.Replica, o.Address = other.ID, other.Address; err != nil || alive {
+			if o.Replica, o.Address = other.ID, other.Address; err != nil || alive && !other.YieldsTo(&self) {
 				return err
 			}
 		}
@@ -148,14 +146,14 @@ func (n *Namespace) owner(ctx context.Context, sessionID, asks string) (o store.
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		var epoch int64
 		var doc []byte
-		var alive bool
-		if err := n.store.pool.QueryRow(ctx, `SELECT s.epoch, r.doc, coalesce(r.expires_at > clock_timestamp(), false) AND EXISTS (SELECT 1 FROM replicas WHERE id = $3 AND expires_at > clock_timestamp())
-			FROM sessions s LEFT JOIN replicas r ON r.id = s.replica WHERE s.ns = $1 AND s.id = $2`, ns, key(sessionID), key(asks)).Scan(&epoch, &doc, &alive); err != nil || !alive {
+		var began, since *time.Time
+		if err := n.store.pool.QueryRow(ctx, `SELECT s.epoch, r.doc, r.started_at, me.started_at FROM sessions s LEFT JOIN replicas r ON r.id = s.replica AND r.expires_at > clock_timestamp()
+			LEFT JOIN replicas me ON me.id = $3 AND me.expires_at > clock_timestamp() WHERE s.ns = $1 AND s.id = $2`, ns, key(sessionID), key(asks)).Scan(&epoch, &doc, &began, &since); err != nil || began == nil || since == nil {
 			return err
 		}
-		var r store.Replica
-		if err := json.Unmarshal(doc, &r); err != nil {
-			return fmt.Errorf("stored replica: %w", err)
+		r, err := decodeReplica(doc, *began)
+		if err != nil || r.YieldsTo(&store.Replica{StartedAt: *since}) {
+			return err
 		}
 		o = store.Ownership{Replica: r.ID, Address: r.Address, Epoch: epoch}
 		return nil
@@ -166,17 +164,24 @@ func (n *Namespace) owner(ctx context.Context, sessionID, asks string) (o store.
 // readReplica returns a replica, and whether it is alive. Its row is locked, so that it is not renewed while somebody takes what it has.
 func readReplica(ctx context.Context, tx pgx.Tx, id string) (r store.Replica, alive bool, err error) {
 	var doc []byte
-	err = tx.QueryRow(ctx, "SELECT doc, expires_at > clock_timestamp() FROM replicas WHERE id = $1 FOR SHARE", id).Scan(&doc, &alive)
+	var started time.Time
+	err = tx.QueryRow(ctx, "SELECT doc, started_at, expires_at > clock_timestamp() FROM replicas WHERE id = $1 FOR SHARE", id).Scan(&doc, &started, &alive)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, false, nil
 	}
 	if err != nil {
 		return r, false, err
 	}
+	r, err = decodeReplica(doc, started)
+	return r, alive && err == nil, err
+}
+
+func decodeReplica(doc []byte, started time.Time) (r store.Replica, err error) {
 	if err := json.Unmarshal(doc, &r); err != nil {
-		return r, false, fmt.Errorf("stored replica: %w", err)
+		return r, fmt.Errorf("stored replica: %w", err)
 	}
-	return r, alive, nil
+	r.StartedAt = started.UTC()
+	return r, nil
 }
 
 // Disown is part of store.Namespace. Rows are locked in the order in which commits lock them.

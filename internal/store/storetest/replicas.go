@@ -120,6 +120,47 @@ func ownership(t *testing.T, r *rig) {
 	r.own(n, "sess_2", "c", "c") // of another namespace
 }
 
+// An owner without an address, to which nothing can be forwarded, has its session taken by whoever joined later, as after a crash; never by one
+// that joined earlier, so that two do not take it from each other.
+func yielding(t *testing.T, r *rig) {
+	_, other := r.another()
+	r.session("sess_1")
+	join := func(id, address string) {
+		r.ok(r.store.Join(r.ctx, store.Replica{ID: id, Address: address}, time.Minute))
+		r.clock.advance(time.Second)
+	}
+	owner := func(n store.Namespace, replica, want string) store.Ownership {
+		o, err := n.Own(r.ctx, "sess_1", replica)
+		if r.ok(err); o.Replica != want {
+			t.Errorf("asked by %s: got %+v, want %s", replica, o, want)
+		}
+		return o
+	}
+	commit := func(n store.Namespace, o store.Ownership) error {
+		c := r.call("sess_1")
+		c.Fence = o.Epoch
+		return n.CommitCall(r.ctx, c)
+	}
+	join("first", "")
+	join("second", "")
+	join("reached", "127.0.0.1:1")
+	join("last", "")
+	first := owner(r.s, "first", "first")
+	r.ok(commit(r.s, first))
+	second := owner(other, "second", "second")
+	if err := commit(r.s, first); !errors.Is(err, store.ErrFenced) || second.Epoch <= first.Epoch {
+		t.Errorf("a call of before: got %v, epoch %d after %d; want ErrFenced", err, second.Epoch, first.Epoch)
+	}
+	r.ok(commit(other, second))
+	owner(r.s, "first", "second")
+	owner(r.s, "second", "second")
+	owner(other, "reached", "reached")
+	owner(r.s, "last", "reached")
+	if n := len(r.records("sess_1")); n != 2 {
+		t.Errorf("got %d records, want 2", n)
+	}
+}
+
 // A call commits under the epoch of its owner only; what is refused leaves nothing.
 func fences(t *testing.T, r *rig) {
 	_, other := r.another()

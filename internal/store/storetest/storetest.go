@@ -45,11 +45,11 @@ func Run(t *testing.T, h Harness) {
 		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
 		{"Policy", policy}, {"PolicyRaces", policyRaces}, {"Connections", connections}, {"ConnectionsChange", connectionsChange}, {"Spending", spending}, {"Caps", caps}, {"CapsOfReplicas", capsOfReplicas}, {"Audit", audit}, {"AuditChain", auditChain}, {"AuditErased", auditErased}, {"Watch", watch},
 		{"WatchResumes", watchResumes}, {"WatchCalls", watchCalls}, {"Leases", leases}, {"LeaseLost", leaseLost}, {"LeaseWaits", leaseWaits}, {"Candidates", candidates},
-		{"Replicas", replicas}, {"Ownership", ownership}, {"Fences", fences}, {"Repeats", repeats}, {"RepeatsConcurrently", repeatsConcurrently}, {"Adoptions", adoptions}, {"AdoptionRaces", adoptionRaces},
+		{"Replicas", replicas}, {"Ownership", ownership}, {"Yielding", yielding}, {"Fences", fences}, {"Repeats", repeats}, {"RepeatsConcurrently", repeatsConcurrently}, {"Adoptions", adoptions}, {"AdoptionRaces", adoptionRaces},
 		{"ArchiveAndRestore", archiveAndRestore}, {"RestoreTools", restoreTools}, {"RestoreOf", restoreOf},
 		{"Remove", remove}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"ExpireEphemeral", expireEphemeral}, {"CloseTwice", closeTwice},
 		{"Model", model}, {"Namespaces", namespaces}, {"EmptyNamespaces", emptyNamespaces}, {"WatchNamespaces", watchNamespaces}, {"SpacesList", spacesList}, {"SpacesErase", spacesErase}, {"SpacesDue", spacesDue},
-		{"Files", files}, {"FilesGo", filesGo}, {"FilesOfCalls", filesOfCalls},
+		{"Files", files}, {"FilesGo", filesGo}, {"FileBytes", fileBytes}, {"FilesOfCalls", filesOfCalls}, {"RepeatsWithFiles", repeatsWithFiles},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clock := &clock{at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
