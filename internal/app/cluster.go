@@ -22,8 +22,8 @@ type ClusterOptions struct {
 	// ClusterListen is where requests of other replicas are taken; "" is Advertise.
 	ClusterListen string `name:"cluster-listen" env:"RECURGENT_CLUSTER_LISTEN" value:"HOST:PORT" default:"that of --advertise" help:"address on which requests of the other replicas are taken, where it is another than they use"`
 	// ClusterCA, ClusterCert and ClusterKey are PEM files. They are read again when they change.
-	ClusterCA   string `name:"cluster-ca" env:"RECURGENT_CLUSTER_CA" value:"FILE" default:"none" help:"authority (PEM) of the replicas' certificates, which signs nothing else: whoever has one of it may do everything; required with --advertise"`
-	ClusterCert string `name:"cluster-cert" env:"RECURGENT_CLUSTER_CERT" value:"FILE" default:"none" help:"certificate (PEM) of this replica, for servers and clients, whatever it names; read again when it changes"`
+	ClusterCA   string `name:"cluster-ca" env:"RECURGENT_CLUSTER_CA" value:"FILE" default:"none" help:"authority (PEM) of the replicas' certificates; required with --advertise"`
+	ClusterCert string `name:"cluster-cert" env:"RECURGENT_CLUSTER_CERT" value:"FILE" default:"none" help:"certificate (PEM) of this replica, for servers and clients. Those that have a name in common with it, and are of the same authority, may do everything; read again when it changes"`
 	ClusterKey  string `name:"cluster-key" env:"RECURGENT_CLUSTER_KEY" value:"FILE" default:"none" help:"private key (PEM) of --cluster-cert"`
 
 	identity    *file[certificate] // set by the first Resolve, so that a pipe is read once
@@ -50,7 +50,7 @@ func (o *Options) checkCluster() (err error) {
 	if o.identity != nil {
 		return nil
 	}
-	if o.identity, err = openFile(readCertificate, o.ClusterCert, o.ClusterKey); err != nil {
+	if o.identity, err = openFile(readIdentity, o.ClusterCert, o.ClusterKey); err != nil {
 		return refuse("cluster-cert", "%s", err)
 	}
 	if o.authorities, err = openFile(readAuthorities, o.ClusterCA); err != nil {
@@ -64,6 +64,15 @@ func (o *Options) clusterListen() string {
 		return o.ClusterListen
 	}
 	return o.Advertise
+}
+
+// readIdentity reads a replica's certificate and key. It must have a name, by which replicas know each other.
+func readIdentity(contents ...[]byte) (certificate, error) {
+	c, err := readCertificate(contents...)
+	if err == nil && len(cluster.Names(c.Leaf)) == 0 {
+		err = errors.New("has no name, which replicas have in common: a DNS name, URI or common name")
+	}
+	return c, err
 }
 
 func readAuthorities(contents ...[]byte) (*x509.CertPool, error) {

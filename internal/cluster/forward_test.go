@@ -182,6 +182,8 @@ func TestCertificates(t *testing.T) {
 		"a client that signed for itself":     {peer(t, s, identity(t, self, ours), count), good},
 		"a server of another authority":       {good, peer(t, s, identity(t, theirs.Pair(t, 3), ours), count)},
 		"a client which trusts other servers": {peer(t, s, identity(t, ours.Pair(t, 4), theirs), count), good},
+		"a server of another name":            {good, peer(t, s, identity(t, ours.PairFor(t, 5, "billing"), ours), count)},
+		"a server whose DNS name is another":  {good, peer(t, s, identity(t, ours.PairFor(t, 6, "replica", "billing.example"), ours), count)},
 	} {
 		server, errs := front(t, c.from, Request{Address: c.to.o.Address})
 		res, err := http.Get(server.URL)
@@ -193,10 +195,12 @@ func TestCertificates(t *testing.T) {
 			t.Errorf("%s: forwarded", name)
 		}
 	}
-	plain := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it shows nothing of its own
-	if res, err := plain.Get("https://" + good.o.Address); err == nil {
-		res.Body.Close()
-		t.Error("a client without a certificate was answered")
+	for name, shown := range map[string][]tls.Certificate{"no certificate": nil, "a certificate for another name": {*identity(t, ours.PairFor(t, 7, "billing"), ours).Certificate()}} {
+		plain := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: shown}}} //nolint:gosec // it believes anybody
+		if res, err := plain.Get("https://" + good.o.Address); err == nil {
+			res.Body.Close()
+			t.Errorf("a client with %s was answered", name)
+		}
 	}
 	if res, err := http.Get("http://" + good.o.Address); err == nil {
 		res.Body.Close()
@@ -232,6 +236,26 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	now.Store(identity(t, ca.Pair(t, 7), ca).Certificate())
 	if got := serial(); got != "7" {
 		t.Errorf("shown after the change: %s", got)
+	}
+}
+
+// One name that two certificates have in common is enough; common names count where there is nothing else.
+func TestNamesInCommon(t *testing.T) {
+	t.Parallel()
+	ca, s := apptest.NewAuthority(t), newShared(t)
+	first := peer(t, s, identity(t, ca.PairFor(t, 1, "one", "one.example", "replicas.example"), ca), func(http.ResponseWriter, *http.Request) {})
+	second := peer(t, s, identity(t, ca.PairFor(t, 2, "", "replicas.example", "two.example"), ca), func(http.ResponseWriter, *http.Request) {})
+	third := peer(t, s, identity(t, ca.PairFor(t, 3, "replicas.example"), ca), func(http.ResponseWriter, *http.Request) {})
+	for _, c := range []struct{ from, to *Cluster }{{first, second}, {second, first}, {first, third}, {third, second}} {
+		server, errs := front(t, c.from, Request{Address: c.to.o.Address})
+		res, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

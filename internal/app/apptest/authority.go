@@ -43,7 +43,13 @@ func NewAuthority(t testing.TB) *Authority {
 // Pair signs a certificate for a replica, which names no host.
 func (a *Authority) Pair(t testing.TB, serial int64) Pair {
 	t.Helper()
-	return signed(t, a, &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "replica"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+	return a.PairFor(t, serial, "replica")
+}
+
+// PairFor signs a certificate for that common name, "" for none, and the DNS names.
+func (a *Authority) PairFor(t testing.TB, serial int64, name string, dns ...string) Pair {
+	t.Helper()
+	return signed(t, a, &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: dns, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
 }
 
