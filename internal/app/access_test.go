@@ -63,6 +63,21 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
+// await takes lines until one has the text.
+func (l *logged) await(t *testing.T, text string) {
+	t.Helper()
+	for {
+		select {
+		case line := <-l.lines:
+			if strings.Contains(line, text) {
+				return
+			}
+		case <-time.After(time.Minute): // machines are slow; nothing is measured with it
+			t.Fatalf("nobody logged %q", text)
+		}
+	}
+}
+
 // status asks for /v1/version with the token.
 func status(t *testing.T, a *app.App, token string) int {
 	t.Helper()

@@ -33,6 +33,41 @@ type handle struct {
 	asked atomic.Int64
 	owner atomic.Pointer[store.Ownership] // what it says of whose a session is; nil: the truth
 	stop  atomic.Pointer[stopped]         // where the next change of a context waits
+
+	mu      sync.Mutex
+	deaf    bool // to namespaces that others erase; guarded by mu
+	unheard []func()
+}
+
+// Watch is the store's, but that a handle which is deaf hears of erased namespaces later.
+func (h *handle) Watch(from store.Cursor, changed func(store.Change)) (stop func(), err error) {
+	return h.Memory.Watch(from, func(c store.Change) {
+		h.mu.Lock()
+		deaf := h.deaf && c.Kind == store.ChangedNamespace
+		if deaf {
+			h.unheard = append(h.unheard, func() { changed(c) })
+		}
+		h.mu.Unlock()
+		if !deaf {
+			changed(c)
+		}
+	})
+}
+
+// deafen has the handle hear of no erased namespace until the returned function is called.
+func (h *handle) deafen() (hear func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.deaf = true
+	return func() {
+		h.mu.Lock()
+		late := h.unheard
+		h.deaf, h.unheard = false, nil
+		h.mu.Unlock()
+		for _, report := range late {
+			report()
+		}
+	}
 }
 
 // stopped is a place where a replica stands still, as when it is stopped.
@@ -650,11 +685,13 @@ func TestClusterOptions(t *testing.T) {
 	ca, dir := apptest.NewAuthority(t), t.TempDir()
 	cert, key := ca.Pair(t, 2).Write(t, dir)
 	good := options(t)
+	nobody, nobodysKey := ca.PairFor(t, 3, "").Write(t, t.TempDir())
 	good.Advertise, good.ClusterCert, good.ClusterKey, good.ClusterCA = "127.0.0.1:0", cert, key, ca.Write(t, dir)
 	for name, change := range map[string]func(*app.Options){
 		"advertise":      func(*app.Options) {}, // a data directory is not shared
 		"cluster-ca":     func(o *app.Options) { o.ClusterCA = "" },
 		"cluster-cert":   func(o *app.Options) { o.ClusterCert = key },
+		"cluster-cert ":  func(o *app.Options) { o.ClusterCert, o.ClusterKey = nobody, nobodysKey },
 		"cluster-key":    func(o *app.Options) { o.Advertise = "" },
 		"cluster-listen": func(o *app.Options) { o.ClusterListen = "here" },
 	} {
@@ -665,7 +702,7 @@ func TestClusterOptions(t *testing.T) {
 		}
 		_, err := app.New(t.Context(), o)
 		var refused *app.OptionError
-		if !errors.As(err, &refused) || refused.Name != name {
+		if !errors.As(err, &refused) || refused.Name != strings.TrimSpace(name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

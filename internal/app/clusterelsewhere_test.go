@@ -1,11 +1,18 @@
 package app_test
 
 import (
+	"bytes"
+	"crypto/tls"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -83,6 +90,138 @@ func TestReplicaErasesNamespace(t *testing.T) {
 			t.Errorf("tools of the new namespace: %v", got)
 		}
 	}
+}
+
+// heardLate is logged by a replica once it has dropped what it had of a namespace that another one erased.
+const heardLate = "another process deleted a namespace"
+
+// A replica that hears late of a namespace which another one erased answers nothing of the old one meanwhile, and has the new one of that name then.
+func TestReplicaHearsLateOfErasedNamespace(t *testing.T) {
+	t.Parallel()
+	log := &logged{lines: make(chan string, 1000)}
+	c := replicas(t, 2, func(o *app.Options) { o.Logger = zerolog.New(log) })
+	a, b := c.all[0], c.all[1]
+	in := map[string]string{"Recurgent-Namespace": "acme"}
+	put := func(r *replica, method string) {
+		r.want(200, "PUT", "/v1/tools/counter/methods/"+method, map[string]any{"code": countProgram}, in)
+	}
+	a.want(201, "PUT", "/v1/namespaces/acme", nil, nil)
+	put(b, "old")
+	id := b.want(201, "POST", "/v1/sessions", map[string]any{"role": "counter"}, in).object(t)["id"].(string)
+	hear := b.store.deafen()
+	a.want(204, "DELETE", "/v1/namespaces/acme", nil, nil)
+	a.want(201, "PUT", "/v1/namespaces/acme", nil, nil)
+	put(a, "new")
+	for _, path := range []string{"/v1/tools/counter/methods/old", "/v1/sessions/" + id, "/v1/sessions/" + id + "/history"} {
+		if got := b.send("GET", path, nil, in); got.status == 200 {
+			t.Errorf("GET %s of the erased namespace: %d %s", path, got.status, got.body)
+		}
+	}
+	if got := b.send("POST", calls(id), call("old"), in); got.status == 200 {
+		t.Errorf("a call in the erased namespace: %s", got.body)
+	}
+	hear()
+	log.await(t, heardLate)
+	b.want(200, "GET", "/v1/tools/counter/methods/new", nil, in)
+	if got := b.send("GET", "/v1/tools/counter/methods/old", nil, in); got.status != 404 {
+		t.Errorf("what the erased namespace held: %d %s", got.status, got.body)
+	}
+}
+
+// A replica that hears late of it, and uses the new namespace of that name already, ends nothing in that one.
+func TestReplicaKeepsNamespaceMadeAgain(t *testing.T) {
+	t.Parallel()
+	log := &logged{lines: make(chan string, 1000)}
+	c := replicas(t, 2, func(o *app.Options) { o.Logger = zerolog.New(log) })
+	a, b := c.all[0], c.all[1]
+	in := map[string]string{"Recurgent-Namespace": "acme"}
+	hear := b.store.deafen()
+	a.want(201, "PUT", "/v1/namespaces/acme", nil, nil)
+	a.want(204, "DELETE", "/v1/namespaces/acme", nil, nil)
+	a.want(201, "PUT", "/v1/namespaces/acme", nil, nil)
+	a.want(200, "PUT", "/v1/tools/counter/methods/wait", map[string]any{"code": strings.ReplaceAll(waitProgram, "GATE", c.gate.Host)}, in)
+	id := b.want(201, "POST", "/v1/sessions", map[string]any{"role": "counter"}, in).object(t)["id"].(string)
+	ended := make(chan answer, 1)
+	go func() { ended <- b.send("POST", calls(id), call("wait"), in) }()
+	<-c.gate.Entered
+	hear()
+	log.await(t, heardLate)
+	c.gate.Open()
+	if r := <-ended; r.status != 200 || r.value() != 200.0 {
+		t.Errorf("the call under way in the new namespace: %d %s, %v", r.status, r.body, r.err)
+	}
+}
+
+// Authority and certificates of replicas are replaced while they work: requests under way end well, those that come are forwarded at each step, and
+// at the end the old ones are worth nothing. Nobody restarts.
+func TestClusterCertificatesAreReplaced(t *testing.T) {
+	t.Parallel()
+	var files []app.ClusterOptions
+	c := replicas(t, 2, func(o *app.Options) { files = append(files, o.ClusterOptions) })
+	a, b := c.all[0], c.all[1]
+	under, id := a.session(), a.session()
+	ended := make(chan answer, 1)
+	go func() { ended <- b.send("POST", calls(under), call("wait"), nil) }()
+	<-c.gate.Entered
+	old, next, count := c.ca, apptest.NewAuthority(t), 0.0
+	step := func(name string, authorities []byte, pair func(serial int64) apptest.Pair) {
+		t.Helper()
+		for i, o := range files {
+			write(t, o.ClusterCA, string(authorities))
+			if pair != nil {
+				p := pair(int64(100 + i))
+				write(t, o.ClusterCert, string(p.Cert))
+				write(t, o.ClusterKey, string(p.Key))
+			}
+		}
+		for _, r := range c.all {
+			r.Reload()
+			count++
+			if got := b.want(200, "POST", calls(id), call("next"), nil); got.value() != count {
+				t.Errorf("%s: forwarded to the owner: %v, want %v", name, got.value(), count)
+			}
+		}
+	}
+	step("both authorities", append(bytes.Clone(old.Cert), next.Cert...), nil)
+	step("certificates of the new one", append(bytes.Clone(old.Cert), next.Cert...), func(serial int64) apptest.Pair { return next.Pair(t, serial) })
+	step("the new one alone", next.Cert, nil)
+	c.gate.Open()
+	if r := <-ended; r.status != 200 || r.value() != 200.0 {
+		t.Errorf("the call that was under way: %d %s, %v", r.status, r.body, r.err)
+	}
+	list, err := c.of.ListReplicas(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	for _, r := range list {
+		if got := shown(t, r.Address, next.Pair(t, 7)); got < 100 {
+			t.Errorf("%s shows the certificate %d", r.Address, got)
+		}
+		if got := shown(t, r.Address, old.Pair(t, 7)); got != 0 {
+			t.Errorf("%s speaks to one of the old authority", r.Address)
+		}
+	}
+	c.ca = next
+	if got := c.add().want(200, "POST", calls(id), call("next"), nil); got.value() != count+1 {
+		t.Errorf("forwarded by one that is new: %v, want %v", got.value(), count+1)
+	}
+}
+
+// shown is the serial number of the certificate that the replica at the address shows to one that shows this; 0 where it does not speak to it.
+func shown(t *testing.T, address string, pair apptest.Pair) int64 {
+	t.Helper()
+	own, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{own}, InsecureSkipVerify: true}, ForceAttemptHTTP2: true} //nolint:gosec // it only looks
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport}).Get("https://" + address + "/v1/version")
+	if err != nil {
+		return 0
+	}
+	defer res.Body.Close()
+	return res.TLS.PeerCertificates[0].SerialNumber.Int64()
 }
 
 // Two replicas that each take the other one for the owner do not send a request to and fro: it is answered 503 with Retry-After, nothing was run.

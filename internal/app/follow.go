@@ -109,7 +109,7 @@ func (n *namespaces) follow(ctx context.Context, running *sync.WaitGroup) (stop 
 	n.erasedHere.mu.Unlock()
 	stop, err := n.parts.memory.Watch("", func(c store.Change) {
 		if c.Kind == store.ChangedNamespace && !n.erasedHere.Take(c.Namespace) {
-			running.Go(func() { n.erasedElsewhere(ctx, c.Namespace) })
+			running.Go(func() { n.renewed(ctx, c.Namespace, c.Name == store.ImportedNamespace) })
 		}
 	})
 	if err != nil {
@@ -119,14 +119,20 @@ func (n *namespaces) follow(ctx context.Context, running *sync.WaitGroup) (stop 
 	return stop
 }
 
-// erasedElsewhere drops what this replica has of a namespace that another one erased, or of one that was imported: it had none of that name.
-func (n *namespaces) erasedElsewhere(ctx context.Context, name agent.Namespace) {
+// renewed drops what this replica has of a namespace that another one erased, or of one that was imported: it had none of that name. Of one that was
+// erased it may hear late, when the namespace was made again and is in use here: then what is under way goes on.
+func (n *namespaces) renewed(ctx context.Context, name agent.Namespace, imported bool) {
 	free, err := n.claim(ctx, name)
 	if err != nil {
 		return // this one stops
 	}
 	defer free()
-	n.letGo(name)
-	n.forget(name)
+	if s := n.get(name); s != nil && !imported && !s.stale(ctx) {
+		n.parts.fetch.Forget(name)
+		n.parts.pool.Forget(name)
+	} else {
+		n.letGo(name)
+		n.forget(name)
+	}
 	n.log.Info().Str("namespace", string(name)).Msg("another process deleted a namespace, or imported one")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // services is what the REST interface asks of one namespace: calls, operations and views, predictions. It holds caches and what is under way,
@@ -37,6 +38,7 @@ type services struct {
 	mcp     http.Handler
 
 	name agent.Namespace
+	held store.Namespace
 	log  zerolog.Logger
 
 	users   atomic.Int64 // requests and others that hold the services; far below zero once they are closed
@@ -122,7 +124,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	if err != nil {
 		return nil, err
 	}
-	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets, tools: tools, name: name, log: ro.Logger}
+	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets, tools: tools, name: name, held: held, log: ro.Logger}
 	s.leave = s.release
 	s.erased, s.erase = context.WithCancelCause(context.Background())
 	s.background, s.end = context.WithCancel(context.Background())
@@ -141,6 +143,12 @@ func (s *services) MCP() http.Handler { return s.mcp }
 
 // Erased ends when the namespace is deleted.
 func (s *services) Erased() context.Context { return s.erased }
+
+// stale reports whether the namespace was erased since the services were made, or since the account was that they use.
+func (s *services) stale(ctx context.Context) bool {
+	_, _, err := s.held.Policy(ctx)
+	return errors.Is(err, store.ErrGone) || s.Account.Erased(ctx)
+}
 
 // begin applies the policy of the start-up settings, and queues the corrections that a stop interrupted. It is called once in the life of the
 // daemon for each namespace: a person's later change of the policy holds.

@@ -28,13 +28,16 @@ const (
 // Cursor is a place in the change feed. It is opaque. "" stands for now.
 type Cursor string
 
+// ImportedNamespace is the Name of a ChangedNamespace where the namespace was imported.
+const ImportedNamespace = "imported"
+
 // Change is one entry of the change feed.
 type Change struct {
 	Cursor       Cursor // Watch goes on behind this change from here
 	Namespace    agent.Namespace
 	Kind         string
 	Role, Method string // of an artifact or a tool
-	Name         string // of a connection; the key of a candidate
+	Name         string // of a connection; the key of a candidate; ImportedNamespace
 	Revision     int64
 
 	CallID, SessionID string          // of a call

@@ -97,6 +97,9 @@ func ReplaceTool(old *agent.Tool, t agent.Tool, revision int64, now time.Time) (
 func (n *memoryNamespace) Policy(context.Context) (agent.Policy, int64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.erased {
+		return agent.Policy{}, 0, errErased
+	}
 	return n.policy, n.policyRev, nil
 }
 

@@ -86,6 +86,12 @@ func (l *Ledger) Forget(name agent.Namespace) {
 	delete(l.accounts, name)
 }
 
+// Erased reports whether the namespace was erased whose account this is.
+func (a *Account) Erased(ctx context.Context) bool {
+	_, _, err := a.store.Policy(ctx)
+	return errors.Is(err, store.ErrGone)
+}
+
 // account returns the namespace's account, and reads it at first use. The caller holds mu, or is New.
 func (l *Ledger) account(ctx context.Context, name agent.Namespace) (*Account, error) {
 	if a := l.accounts[name]; a != nil {

@@ -51,7 +51,7 @@ func (s *Store) fillNamespace(ctx context.Context, name agent.Namespace, audit *
 		if err := f.finish(); err != nil {
 			return err
 		}
-		c.feed = append(c.feed, store.Change{Namespace: name, Kind: store.ChangedNamespace}) // who looked before the import found nothing, and kept that
+		c.feed = append(c.feed, store.Change{Namespace: name, Kind: store.ChangedNamespace, Name: store.ImportedNamespace}) // who looked before the import found nothing, and kept that
 		return c.audit(ctx, audit)
 	}))
 }
