@@ -85,7 +85,7 @@ func (a *App) openDatabase(ctx context.Context, o Options, p *parts) (store.Stor
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
 	a.onStop("the store", s.Close)
-	p.shared = s
+	p.shared, p.database = s, s
 	return files.Inside(s), nil
 }
 

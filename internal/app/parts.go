@@ -29,6 +29,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
+	"github.com/recurgentd/recurgentd/internal/store/postgres"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -46,6 +47,7 @@ type parts struct {
 	fetch     *fetch.Client
 	room      *files.Room
 	spend     *spend.Ledger
+	database  *postgres.Store  // shared, where it is a database
 	shared    store.Store      // memory without what is the daemon's own, where replicas share it; else nil
 	cluster   *cluster.Cluster // nil: the daemon has its store to itself
 	runtime   runtime.Options  // without a namespace
@@ -212,8 +214,13 @@ func (a *App) sources(p parts) telemetry.Sources {
 	if p.cluster != nil {
 		others = func() telemetry.Cluster { return telemetry.Cluster(p.cluster.Stats()) }
 	}
+	var database func() telemetry.Database
+	if p.database != nil {
+		database = func() telemetry.Database { return telemetry.Database(p.database.Figures()) }
+	}
 	return telemetry.Sources{
 		Cluster:         others,
+		Database:        database,
 		Spend:           func() telemetry.Spend { return spendStats(p.spend) },
 		NativePrograms:  native.Counts,
 		Ready:           a.spaces.Ready,

@@ -19,7 +19,8 @@ type Sources struct {
 	Ready           func() error          // nil: the daemon takes calls
 	NativePrograms  func() map[string]int // programs that the native tier knows, by state
 	Spend           func() Spend
-	Cluster         func() Cluster // nil: the daemon has its store to itself
+	Cluster         func() Cluster  // nil: the daemon has its store to itself
+	Database        func() Database // nil: there is none
 }
 
 // Store are figures of a store since it was opened, except for the last three, which are of now.
@@ -66,6 +67,7 @@ type sources struct {
 	commits, fsyncs, journal, quarantined       *prometheus.Desc
 	lag, programs, spendRatio, reserved         *prometheus.Desc
 	cluster                                     clusterFigures
+	database                                    databaseFigures
 }
 
 func newSources() *sources {
@@ -94,7 +96,7 @@ func newSources() *sources {
 	s.programs = desc("recurgent_native_programs", "Programs that the native tier knows, by state.", "state")
 	s.spendRatio = desc("recurgent_spend_used_ratio", "The largest share that is used of a cap of tokens, 1 for all of it, by kind of window; 0 without a cap.", "window")
 	s.reserved = desc("recurgent_spend_reserved_tokens", "Tokens that requests under way reserve of the caps.")
-	s.cluster = newClusterFigures()
+	s.cluster, s.database = newClusterFigures(), newDatabaseFigures()
 	s.from.Store(&Sources{})
 	return s
 }
@@ -106,6 +108,7 @@ func (s *sources) Describe(ch chan<- *prometheus.Desc) {
 		ch <- d
 	}
 	s.cluster.describe(ch)
+	s.database.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -151,6 +154,7 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 
 	s.collectSpend(ch, from.Spend)
 	s.cluster.collect(ch, from.Cluster)
+	s.database.collect(ch, from.Database)
 
 	var ru Runners
 	if from.Runners != nil {

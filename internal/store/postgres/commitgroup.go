@@ -51,6 +51,7 @@ func (q *committer) commit(ctx context.Context, calls []*waiting) {
 func (q *committer) try(ctx context.Context, calls []*waiting, known bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptLimit)
 	defer cancel()
+	began := time.Now()
 	conn, err := q.store.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -71,6 +72,8 @@ func (q *committer) try(ctx context.Context, calls []*waiting, known bool) error
 		}
 		return err
 	}
+	q.store.commits.groups.Add(1)
+	q.store.commits.took.Add(int64(time.Since(began)))
 	g.committed()
 	return nil
 }

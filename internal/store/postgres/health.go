@@ -82,6 +82,8 @@ func (h *health) away(err error) { h.set(unavailable(err)) }
 type counted struct {
 	calls, transactions atomic.Int64
 	known               atomic.Int64 // transactions that asked for nothing
+	groups, took        atomic.Int64 // transactions that committed calls, and how long they took, in nanoseconds
+	leasesLost          atomic.Int64
 }
 
 // every runs do at the end of each interval until ctx ends.

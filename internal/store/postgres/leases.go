@@ -97,6 +97,7 @@ func (l *lease) renew(ctx context.Context, held time.Time) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, store.ErrNotFound), time.Since(held) >= l.ttl:
+			l.n.store.commits.leasesLost.Add(1)
 			close(l.lost)
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -39,6 +40,22 @@ func (s *Store) Stats() store.Stats {
 	out := s.gauges.now
 	out.Commits, out.Fsyncs, out.Artifacts = s.commits.calls.Load(), s.commits.transactions.Load(), maps.Clone(out.Artifacts)
 	return out
+}
+
+// Figures are figures of the work with the database since the store was opened.
+type Figures struct {
+	Groups      int64         // transactions that committed calls
+	GroupsTook  time.Duration // from the request for a connection to the end of the commit, in sum
+	PoolWaits   int64         // times that all connections were in use when one was needed
+	PoolWaited  time.Duration // for them, in sum
+	LostLeases  int64         // that could not be renewed in time
+	Connections int64         // now
+}
+
+// Figures returns them. It asks the database nothing.
+func (s *Store) Figures() Figures {
+	pool := s.pool.Stat()
+	return Figures{s.commits.groups.Load(), time.Duration(s.commits.took.Load()), pool.EmptyAcquireCount(), pool.EmptyAcquireWaitTime(), s.commits.leasesLost.Load(), int64(pool.TotalConns())}
 }
 
 // count asks the database for the gauges.
