@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
@@ -32,13 +33,16 @@ func (instant) Stats() sandbox.Stats   { return sandbox.Stats{} }
 func (instant) Close() error           { return nil }
 
 // warmCall returns a function that makes a warm call, without a runner and a disk.
-func warmCall(tb testing.TB) func() {
+func warmCall(tb testing.TB, change ...func(*Options)) func() {
 	tb.Helper()
 	o := DefaultOptions()
 	o.Store, o.Sandbox = store.NewMemory(store.Options{}), instant{&report.Facts{UsesArgs: true}}
 	o.Provider = &runtimetest.Model{Programs: map[string][]string{"calculator.add": {run(add)}}}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
+	for _, c := range change {
+		c(&o)
+	}
 	r, err := New(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)
@@ -71,5 +75,41 @@ func BenchmarkWarm(b *testing.B) {
 func TestWarmCallAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(200, warmCall(t)); n > 45 {
 		t.Errorf("got %v allocations, want at most 45", n)
+	}
+}
+
+// owner owns the one session that it makes.
+type owner struct {
+	store.Namespace
+	epoch int64
+}
+
+func (o *owner) Enter(context.Context, string) (int64, error) { return o.epoch, nil }
+func (o *owner) Leave(string)                                 {}
+func (o *owner) Fenced(string)                                {}
+
+func (o *owner) Create(ctx context.Context, s agent.Session, values map[string]json.RawMessage) (int64, error) {
+	got, err := o.CreateOwned(ctx, s, values, "replica")
+	o.epoch = got.Epoch
+	return got.Epoch, err
+}
+
+// A warm call by the owner of its session allocates no more than one of a daemon that knows of no owners. That the cluster adds nothing to it is
+// TestEnterAllocatesNothing; what a replica allocates to follow the calls of all is not counted here.
+func TestOwnersWarmCallAllocatesNoMore(t *testing.T) {
+	alone := testing.AllocsPerRun(200, warmCall(t))
+	owned := testing.AllocsPerRun(200, warmCall(t, func(o *Options) {
+		shared := store.NewMemory(store.Options{})
+		if err := shared.Join(t.Context(), store.Replica{ID: "replica", Address: "127.0.0.1:1"}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		held, err := shared.Namespace(agent.DefaultNamespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Store, o.Owners = shared, &owner{Namespace: held}
+	}))
+	if owned > alone {
+		t.Errorf("%.0f allocations by the owner, %.0f without owners", owned, alone)
 	}
 }
