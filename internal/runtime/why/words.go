@@ -134,7 +134,7 @@ func (x *Explanation) end(e *agent.LogEntry) string {
 
 // asked is the question as the log has it: secrets are masked there.
 func asked(e *agent.LogEntry) string {
-	if e.Args == nil && len(e.Kwargs) == 0 {
+	if e.Args == nil && (len(e.Kwargs) == 0 || string(e.Kwargs) == "null") { // null: of an entry that was stored after it was erased
 		return "What was asked is not kept."
 	}
 	var parts []string
