@@ -74,7 +74,9 @@ func usage(d *rig.Daemon) Usage {
 	number := func(row map[string]any, name string) int { n, _ := row[name].(float64); return int(n) }
 	for _, r := range rows {
 		row := r.(map[string]any)
-		u.Calls[text(row["key"])] += number(row, "calls")
+		if n := number(row, "calls"); n > 0 { // else a program was paid for whose call was lost, as when the daemon was killed meanwhile
+			u.Calls[text(row["key"])] += n
+		}
 		u.Tokens += number(row, "prompt_tokens") + number(row, "completion_tokens")
 		u.Estimated += number(row, "estimated_tokens")
 	}
