@@ -156,7 +156,7 @@ func TestStoresMove(t *testing.T) {
 	fourth.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/beta", nil)
 	command(t, beside, "store", "import", alone, "--namespace", "acme")
 	same(t, "the namespace beside others", answers(fourth, "acme"), acme)
-	there := in(fourth, "acme")
+	there := fourth.In("acme")
 	there.WantValue(there.Call(lives[1].session, "deep"), 5, "persisted")
 	for name, fill := range map[string][]string{"by import": {"store", "import", byStore, "--data-dir"}, "by copy": {"store", "copy", "database"}} {
 		d := rig.Start(t, m, args...)
