@@ -33,8 +33,9 @@ func (s *server) inboxEvents(w *reply, r *http.Request) error {
 		return err
 	}
 	out := newStream(w)
-	if err := out.ping(); err != nil || r.Method == http.MethodHead {
-		return nil //nolint:nilerr // the client is gone, or wants no events
+	if r.Method == http.MethodHead {
+		out.begin()
+		return nil
 	}
 	return follow(r.Context(), out, w.run.InboxCounts)
 }
