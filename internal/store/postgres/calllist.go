@@ -16,6 +16,11 @@ func (n *Namespace) ListCalls(ctx context.Context, q store.CallQuery) (out []age
 	if q.Limit <= 0 {
 		q.Limit = store.DefaultLimit
 	}
+	if q.Stable {
+		if err := n.store.settle(ctx); err != nil {
+			return nil, err
+		}
+	}
 	hours, err := n.valueHours(ctx)
 	if err != nil {
 		return nil, err

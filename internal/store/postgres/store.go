@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/maypok86/otter/v2"
@@ -38,6 +39,9 @@ type Store struct {
 	running    sync.WaitGroup     // of these
 	commits    counted
 	gauges     gauges
+
+	begun   atomic.Uint64 // the transaction that was to come when the last watcher of "now" began: see settle
+	settled atomic.Uint64 // the oldest transaction that ran when settle looked last
 
 	mu       sync.Mutex
 	spaces   map[agent.Namespace]*Namespace // guarded by mu, as all below

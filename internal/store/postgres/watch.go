@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -86,6 +87,7 @@ func (w *watcher) begin(ctx context.Context, from store.Cursor) error {
 	}
 	if from == "" {
 		w.at, w.since = oldest, snapshot
+		raise(&w.store.begun, next.xid)
 		return nil
 	}
 	at, err := parseCursor(from)
@@ -94,6 +96,34 @@ func (w *watcher) begin(ctx context.Context, from store.Cursor) error {
 	}
 	w.at = at
 	return nil
+}
+
+// settle waits until the stable part of the log has all calls that watchers of "now" were not told of, since they were there when these began: until
+// no transaction runs that ran then. Who reads the log up to a watcher's beginning would miss them otherwise.
+func (s *Store) settle(ctx context.Context) error {
+	for begun := s.begun.Load(); s.settled.Load() < begun; {
+		var oldest uint64
+		if err := s.read(ctx, func(ctx context.Context) error {
+			return s.pool.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8").Scan(&oldest)
+		}); err != nil {
+			return err
+		}
+		if raise(&s.settled, oldest); oldest >= begun {
+			return nil
+		}
+		select {
+		case <-time.After(pageEvery):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// raise sets a number that only grows.
+func raise(n *atomic.Uint64, to uint64) {
+	for old := n.Load(); old < to && !n.CompareAndSwap(old, to); old = n.Load() {
+	}
 }
 
 // pageEvery bounds how often a watcher reads, unless somebody waits for what it reports: changes that come close together are read at once.
