@@ -13,7 +13,7 @@ import (
 )
 
 // A call that was committed before a watcher began is in the stable part of the log that is read afterwards, though an older transaction still ran then: the
-// watcher is not told of it.
+// watcher does not report it.
 func TestStableLogReachesWatchers(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 2)
@@ -30,7 +30,7 @@ func TestStableLogReachesWatchers(t *testing.T) {
 	}
 	stop, err := stores[1].Watch("", func(c store.Change) {
 		if c.CallID == "call_1" {
-			t.Error("the watcher is told of what was there when it began")
+			t.Error("the watcher reports what was there when it began")
 		}
 	})
 	if err != nil {

@@ -98,7 +98,7 @@ func (w *watcher) begin(ctx context.Context, from store.Cursor) error {
 	return nil
 }
 
-// settle waits until the stable part of the log has all calls that watchers of "now" were not told of, since they were there when these began: until
+// settle waits until the stable part of the log has all calls that are not reported to watchers of "now", since they were there when these began: until
 // no transaction runs that ran then. Who reads the log up to a watcher's beginning would miss them otherwise.
 func (s *Store) settle(ctx context.Context) error {
 	for begun := s.begun.Load(); s.settled.Load() < begun; {
