@@ -137,10 +137,18 @@ func (p *Program) turnOff(v string, why string, again time.Duration) {
 		p.retry.Store(now.Add(again).UnixNano())
 	}
 	if v != "" {
-		p.tier.keep(kept)
+		p.keep(kept)
 	}
 	p.tier.o.Logger.Warn().Str("role", p.key.Role).Str("method", p.key.Method).Str("checksum", p.key.Checksum).Str("reason", why).
 		Msg("a program stays on the engine")
+}
+
+// keep makes the verdict durable. A program that is dropped meanwhile leaves no file.
+func (p *Program) keep(v verdict) {
+	p.tier.keep(v)
+	if p.phase.Load() == dropped {
+		_ = p.tier.verdicts.remove(p.key) // forget may have done so before it was written
+	}
 }
 
 // enter changes the phase unless the program has been dropped, and returns the one before.
@@ -164,14 +172,14 @@ func (p *Program) prove(x *sandbox.Executable) {
 	p.verdict = verdict{Namespace: p.key.stored(), Role: p.key.Role, Method: p.key.Method, Checksum: p.key.Checksum, Verdict: proved, Executable: x.Digest, File: x.Path,
 		Identity: p.tier.o.Identity, At: p.since}
 	kept := p.verdict
-	p.exe.Store(x)
 	p.mu.Unlock()
+	if !known { // before anybody sees that it is native
+		p.keep(kept)
+	}
+	p.exe.Store(x)
 	if _, ok := p.enter(native); !ok {
 		p.exe.Store(nil)
 		return
-	}
-	if !known {
-		p.tier.keep(kept)
 	}
 	p.tier.o.Logger.Info().Str("role", p.key.Role).Str("method", p.key.Method).Str("checksum", p.key.Checksum).Msg("a program runs natively from now on")
 }

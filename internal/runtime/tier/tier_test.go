@@ -435,6 +435,24 @@ func TestDrop(t *testing.T) {
 	})
 }
 
+// A program that is dropped while its verdict is written leaves no file.
+func TestDroppedWhileItIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), nil)
+		defer r.Stop()
+		r.calls("same", 30)
+		r.want("same", "native")
+		p := r.program("same")
+		written := p.verdict
+		r.forget(p, true)
+		p.keep(written) // by the worker, which had begun before
+		if files := glob(t, r.verdicts.dir); len(files) > 0 {
+			t.Errorf("left: %v", files)
+		}
+	})
+}
+
 // Stop ends a build, and begins none afterwards.
 func TestStopEndsABuild(t *testing.T) {
 	t.Parallel()
