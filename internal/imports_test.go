@@ -62,15 +62,16 @@ var allowed = map[string][]string{
 		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/tier":     {"internal/runtime/sandbox", "internal/runtime/gate/report", "internal/runtime/history", "internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/why":      {"internal/runtime", "internal/store", "internal/agent"},
-	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/fair", "internal/store", "internal/contract", "internal/agent"},
+	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/bell", "internal/fair", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/overview": {"internal/runtime/spend", "internal/store", "internal/agent"},
 	"internal/runtime/evolve":   {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
-	"internal/store":            {"internal/fair", "internal/agent"},
+	"internal/store":            {"internal/bell", "internal/fair", "internal/agent"},
 	"internal/contract":         {"internal/agent"},
 	"internal/telemetry":        {"internal/agent"},
 	"internal/access":           {"internal/agent"},
 	"internal/access/oidc":      {"internal/access", "internal/api/strict", "internal/agent"},
 	"internal/agent":            {},
+	"internal/bell":             {},
 	"internal/fair":             {},
 }
 

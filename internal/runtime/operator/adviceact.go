@@ -25,7 +25,7 @@ func (o *Operator) DismissRecommendation(ctx context.Context, d AdviceDecision) 
 	if err := o.ledger.Open(ctx); err != nil {
 		return Advice{}, err
 	}
-	defer o.advised.ring()
+	defer o.advised.Ring()
 	defer o.ledger.Close()
 	if d.Undo {
 		return o.undoAdvice(ctx, d, AdviceDismissed)
@@ -71,7 +71,7 @@ func (o *Operator) ApplyRecommendation(ctx context.Context, d AdviceDecision) (A
 	if err := o.ledger.Open(ctx); err != nil {
 		return Advice{}, err
 	}
-	defer o.advised.ring()
+	defer o.advised.Ring()
 	defer o.ledger.Close()
 	if d.Undo {
 		return o.undoAdvice(ctx, d, AdviceApplied)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -41,7 +40,7 @@ func (o *Operator) InboxCounts(ctx context.Context, emit func(progress.Event) er
 	}
 	defer stop()
 	for last := -1; ; {
-		decided, began := o.advised.wait(), time.Now()
+		decided, began := o.advised.Wait(), time.Now()
 		n, err := o.inboxCount(ctx)
 		if err != nil {
 			return err
@@ -84,29 +83,4 @@ func pause(ctx context.Context, most time.Duration, a, b <-chan struct{}) error 
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-// A bell wakes all who wait for it. The zero value is ready.
-type bell struct {
-	mu   sync.Mutex
-	rung chan struct{} // nil while nobody waits; guarded by mu
-}
-
-// wait returns a channel that is closed at the next ring.
-func (b *bell) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rung == nil {
-		b.rung = make(chan struct{})
-	}
-	return b.rung
-}
-
-func (b *bell) ring() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rung != nil {
-		close(b.rung)
-		b.rung = nil
-	}
 }

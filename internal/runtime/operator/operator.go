@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/bell"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/fair"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -68,7 +69,7 @@ type Operator struct {
 	undos     undos
 	ledger    *trail.Ledger[verdict] // what people decided about recommendations
 	counted   adviceCount
-	advised   bell // rings when somebody has decided about a recommendation
+	advised   bell.Bell // rings when somebody has decided about a recommendation
 	upkeep    upkeep
 	catching  fair.Lines[string] // readers whose event streams are behind
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/bell"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -30,9 +31,9 @@ type Store struct {
 	keptTools     *otter.Cache[roleKey, *agent.Tool]
 	keptPolicies  *otter.Cache[int64, keptPolicy]
 
-	bell     bell // the feed may have something new
-	urgent   bell // and somebody waits for the watchers to report it
-	progress bell // a watcher has reported something
+	bell     bell.Bell // the feed may have something new
+	urgent   bell.Bell // and somebody waits for the watchers to report it
+	progress bell.Bell // a watcher has reported something
 
 	background context.Context    // of what runs beside the calls
 	stop       context.CancelFunc // of these

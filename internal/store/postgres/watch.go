@@ -134,7 +134,7 @@ func (w *watcher) run(ctx context.Context) {
 	poll := time.NewTicker(w.store.o.Poll)
 	defer poll.Stop()
 	for {
-		rung, urgent := w.store.bell.wait(), w.store.urgent.wait()
+		rung, urgent := w.store.bell.Wait(), w.store.urgent.Wait()
 		rest := time.After(pageEvery)
 		more, err := w.page(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -195,7 +195,7 @@ func (w *watcher) page(ctx context.Context) (more bool, err error) {
 		}
 	}
 	if read > 0 {
-		w.store.progress.ring()
+		w.store.progress.Ring()
 	}
 	return read == feedPage, rows.Err()
 }
@@ -275,10 +275,10 @@ const shownLimit = time.Second
 func (s *Store) shown(watchers []*watcher, at feedPlace) {
 	timeout := time.NewTimer(shownLimit)
 	defer timeout.Stop()
-	s.urgent.ring()
+	s.urgent.Ring()
 	for _, w := range watchers {
 		for {
-			rung := s.progress.wait()
+			rung := s.progress.Wait()
 			w.mu.Lock()
 			seen := w.stopped || !w.at.before(at)
 			w.mu.Unlock()

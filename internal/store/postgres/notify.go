@@ -2,36 +2,10 @@ package postgres
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
-
-// bell wakes everybody who waits for it.
-type bell struct {
-	mu   sync.Mutex
-	rung chan struct{} // guarded by mu
-}
-
-// wait returns what is closed when the bell rings next.
-func (b *bell) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rung == nil {
-		b.rung = make(chan struct{})
-	}
-	return b.rung
-}
-
-func (b *bell) ring() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rung != nil {
-		close(b.rung)
-		b.rung = nil
-	}
-}
 
 // channel is what notifications are sent on.
 const channel = "recurgentd_feed"
@@ -44,7 +18,7 @@ const (
 
 // hint says that the feed has something new.
 func (s *Store) hint() {
-	s.bell.ring()
+	s.bell.Ring()
 	select {
 	case s.hints <- struct{}{}:
 	default:
@@ -100,6 +74,6 @@ func (s *Store) listenOnce(ctx context.Context, config *pgx.ConnConfig) error {
 		if _, err := conn.WaitForNotification(ctx); err != nil {
 			return err
 		}
-		s.bell.ring()
+		s.bell.Ring()
 	}
 }
