@@ -63,7 +63,7 @@ var allowed = map[string][]string{
 	"internal/runtime/tier":     {"internal/runtime/sandbox", "internal/runtime/gate/report", "internal/runtime/history", "internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/why":      {"internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/bell", "internal/fair", "internal/store", "internal/contract", "internal/agent"},
-	"internal/runtime/overview": {"internal/runtime/spend", "internal/store", "internal/agent"},
+	"internal/runtime/overview": {"internal/runtime/spend", "internal/bell", "internal/store", "internal/agent"},
 	"internal/runtime/evolve":   {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
 	"internal/store":            {"internal/bell", "internal/fair", "internal/agent"},
 	"internal/contract":         {"internal/agent"},

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
-	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // InboxWaiting is the type of the events of InboxCounts. Their data is {"waiting": 3}.
@@ -25,22 +24,8 @@ const (
 func (o *Operator) InboxCounts(ctx context.Context, emit func(progress.Event) error) error {
 	ctx, end := o.whileItLives(ctx)
 	defer end()
-	changed := make(chan struct{}, 1)
-	stop, err := o.o.Store.Watch("", func(c store.Change) {
-		if c.Kind != store.ChangedUnseen && (c.Namespace != o.o.Namespace || c.Kind != store.ChangedArtifact && c.Kind != store.ChangedPolicy) {
-			return
-		}
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})
-	if err != nil {
-		return err
-	}
-	defer stop()
 	for last := -1; ; {
-		decided, began := o.advised.Wait(), time.Now()
+		changed, decided, began := o.overview.Changed(), o.advised.Wait(), time.Now()
 		n, err := o.inboxCount(ctx)
 		if err != nil {
 			return err
@@ -60,9 +45,12 @@ func (o *Operator) InboxCounts(ctx context.Context, emit func(progress.Event) er
 	}
 }
 
-// inboxCount is how many entries the inbox has.
+// inboxCount is how many entries the inbox has, under the policy that is stored: one that another replica changed is in force here a moment later.
 func (o *Operator) inboxCount(ctx context.Context) (int, error) {
-	policy := o.calls.Policy()
+	policy, _, err := o.store.Policy(ctx)
+	if err != nil {
+		return 0, err
+	}
 	waits, err := o.overview.Waits(ctx, &policy)
 	if err != nil {
 		return 0, err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/bell"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -32,6 +33,7 @@ type Overview struct {
 	o       Options
 	store   store.Namespace
 	follows *store.Follower
+	changed bell.Bell
 
 	mu    sync.Mutex
 	roles map[string]*role // guarded by mu, as is all that follows
@@ -62,8 +64,14 @@ func New(o Options) (*Overview, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Overview{o: o, store: held, follows: store.NewFollower(o.Store, o.Namespace, nil), lists: newLists()}, nil
+	view := &Overview{o: o, store: held, lists: newLists()}
+	view.follows = store.NewFollower(o.Store, o.Namespace, view.changed.Ring)
+	return view, nil
 }
+
+// Changed returns a channel that is closed when a tool, an artifact or the policy changes, or changes went unseen. It is for who takes it, asks
+// something else of the overview, and asks that again once the channel is closed: the answer has the change then.
+func (o *Overview) Changed() <-chan struct{} { return o.changed.Wait() }
 
 // Close stops following the store.
 func (o *Overview) Close() { o.follows.Close() }
