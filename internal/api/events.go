@@ -52,9 +52,13 @@ func (s *stream) flush() error {
 	return s.rc.Flush()
 }
 
-// add puts an event into what is sent next.
+// add puts an event into what is sent next. One without a type says only that the stream lives.
 func (s *stream) add(e progress.Event) {
 	s.begin()
+	if e.Type == "" {
+		s.buf.WriteString(": ping\n\n")
+		return
+	}
 	if e.ID != "" {
 		s.buf.WriteString("id: " + e.ID + "\n")
 	}
@@ -73,8 +77,7 @@ func (s *stream) send(e progress.Event, events <-chan progress.Event) error {
 }
 
 func (s *stream) ping() error {
-	s.begin()
-	s.buf.WriteString(": ping\n\n")
+	s.add(progress.Event{})
 	return s.flush()
 }
 
@@ -147,13 +150,15 @@ func (s *server) callEvents(w *reply, r *http.Request) error {
 	return missing(err, "call "+id)
 }
 
-// events streams every call's end. The stream begins at once, so that its client knows that it listens.
+// events streams every call's end. The stream begins as soon as it listens: its client misses nothing from then on.
 func (s *server) events(w *reply, r *http.Request) error {
 	out := newStream(w)
-	if err := out.ping(); err != nil || r.Method == http.MethodHead {
-		return nil //nolint:nilerr // the client is gone, or wants no events
+	if r.Method == http.MethodHead {
+		out.begin()
+		return nil
 	}
 	return follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
-		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner}, emit)
+		listens := func() { _ = emit(progress.Event{}) } // it fails when the client is gone, as what follows does
+		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner, Listens: listens}, emit)
 	})
 }

@@ -1,8 +1,14 @@
 package api
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"github.com/recurgentd/recurgentd/internal/access"
 )
 
 // Streams speak the format of server-sent events, pass on where to resume, and report faults before they begin.
@@ -32,4 +38,32 @@ func TestEventStreams(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client that sees the stream of all calls begin misses nothing that ends from then on: it begins once it listens.
+func TestStreamBeginsOnceItListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil)
+		c.calls.deaf = make(chan struct{})
+		c.people.set(access.Principal{Name: "ann"})
+		ctx, stop := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/events", http.NoBody)
+		r.Header.Set("Authorization", "Bearer ann")
+		w, ended := httptest.NewRecorder(), make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.handler.ServeHTTP(w, r)
+		}()
+		synctest.Wait()
+		if w.Flushed {
+			t.Errorf("it began before it listened: %q", w.Body)
+		}
+		close(c.calls.deaf)
+		synctest.Wait()
+		if !w.Flushed || w.Body.String() != "retry: 2000\n\n: ping\n\n" {
+			t.Errorf("it listens, and has sent %q", w.Body)
+		}
+		stop()
+		<-ended
+	})
 }

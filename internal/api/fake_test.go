@@ -339,6 +339,7 @@ func (f *fake) Events(_ context.Context, q operator.EventQuery, emit func(progre
 	if err := f.known("Events", "", ""); err != nil {
 		return err
 	}
+	q.Listens()
 	return emit(progress.Event{ID: "call_1", Type: progress.Finished, Data: json.RawMessage(`{"after":"` + q.After + `"}`)})
 }
 

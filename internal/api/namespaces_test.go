@@ -89,7 +89,8 @@ func TestNamespacesWithoutTokens(t *testing.T) {
 // endless streams until its client or its namespace goes.
 type endless struct{ *fake }
 
-func (endless) Events(ctx context.Context, _ operator.EventQuery, _ func(progress.Event) error) error {
+func (endless) Events(ctx context.Context, q operator.EventQuery, _ func(progress.Event) error) error {
+	q.Listens()
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
@@ -137,7 +138,8 @@ type caused struct {
 	why chan error
 }
 
-func (c caused) Events(ctx context.Context, _ operator.EventQuery, _ func(progress.Event) error) error {
+func (c caused) Events(ctx context.Context, q operator.EventQuery, _ func(progress.Event) error) error {
+	q.Listens()
 	<-ctx.Done()
 	c.why <- context.Cause(ctx)
 	return context.Cause(ctx)

@@ -55,6 +55,7 @@ type heldCalls struct {
 	begun []string                           // methods, in order; guarded by mu
 	ends  map[string]chan struct{}           // guarded by mu
 	done  map[string]chan runtime.CallResult // guarded by mu
+	deaf  chan struct{}                      // closed when streams may listen; nil: they do
 }
 
 func (h *heldCalls) begin(method string) chan struct{} {
@@ -86,7 +87,11 @@ func (h *heldCalls) Start(q runtime.CallRequest) (string, <-chan runtime.CallRes
 	return knownCall, done, nil
 }
 
-func (h *heldCalls) Events(ctx context.Context, _ operator.EventQuery, _ func(progress.Event) error) error {
+func (h *heldCalls) Events(ctx context.Context, q operator.EventQuery, _ func(progress.Event) error) error {
+	if h.deaf != nil {
+		<-h.deaf
+	}
+	q.Listens()
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

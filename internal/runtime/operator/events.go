@@ -62,7 +62,10 @@ func follow(ctx context.Context, running *progress.Log, seen int, emit func(prog
 }
 
 // EventQuery selects events: those after the call id After ("" for those from now on), of calls of the owner ("" for everybody's). Reader is whose stream it is.
-type EventQuery struct{ After, Owner, Reader string }
+type EventQuery struct {
+	After, Owner, Reader string
+	Listens              func() // is called once, before the first event: whatever ends from then on is passed; nil: nobody waits for it
+}
 
 // Events passes committed calls to emit, in the order of the log, until emit fails or ctx ends. Ids are call ids, so a stream can be resumed after a restart of the
 // client or of the daemon: what was missed is read from the call log. That is the heavier, the slower a reader is, so the streams of one
@@ -75,6 +78,9 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 		return err
 	}
 	defer stop()
+	if q.Listens != nil {
+		q.Listens()
+	}
 	s := stream{o: o, EventQuery: q, emit: emit}
 	if q.After != "" {
 		if err := s.catchUp(ctx, reader.From()); err != nil {

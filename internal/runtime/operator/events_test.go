@@ -55,6 +55,22 @@ func TestCallEvents(t *testing.T) {
 	}
 }
 
+// What ends once a stream listens is passed, however soon that is.
+func TestEventsListen(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
+	call := g.conversation(t, "calculator")
+	ended, got := "", ""
+	q := operator.EventQuery{Listens: func() { ended = call("add", 1, 2).CallID }}
+	err := g.op.Events(t.Context(), q, func(e progress.Event) error {
+		got = e.ID
+		return errEnough
+	})
+	if !errors.Is(err, errEnough) || got != ended || got == "" {
+		t.Errorf("got the event %q of the call %q, %v", got, ended, err)
+	}
+}
+
 // A stream that is resumed loses nothing and doubles nothing.
 func TestEventsResume(t *testing.T) {
 	t.Parallel()
