@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,7 @@ type handle struct {
 	asked atomic.Int64
 	owner atomic.Pointer[store.Ownership] // what it says of whose a session is; nil: the truth
 	stop  atomic.Pointer[stopped]         // where the next change of a context waits
+	late  atomic.Pointer[chan struct{}]   // closed when the policy can be read; nil: it can
 
 	mu      sync.Mutex
 	deaf    bool // to namespaces that others erase; guarded by mu
@@ -158,6 +160,13 @@ func (n *heldNamespace) CommitCall(ctx context.Context, c *store.CallCommit) err
 	return n.Namespace.CommitCall(ctx, c)
 }
 
+func (n *heldNamespace) Policy(ctx context.Context) (agent.Policy, int64, error) {
+	if late := n.h.late.Load(); late != nil {
+		<-*late
+	}
+	return n.Namespace.Policy(ctx)
+}
+
 func (n *heldNamespace) ChangeContext(ctx context.Context, session string, fence int64, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
 	if s := n.h.stop.Swap(nil); s != nil {
 		close(s.there)
@@ -229,8 +238,11 @@ func (c *together) add() *replica {
 	return r
 }
 
-// mortal has a replica that is cut off count as dead soon.
-func mortal(o *app.Options) { o.ReplicaTTL = 3 * time.Second }
+// mortal has the first replica count as dead soon when it is cut off. The others live.
+func mortal() func(*app.Options) {
+	ttl := 3 * time.Second
+	return func(o *app.Options) { o.ReplicaTTL, ttl = cmp.Or(ttl, o.ReplicaTTL), 0 }
+}
 
 // reply is what came back.
 type answer struct {
@@ -479,7 +491,7 @@ func TestReplicasListRunningCalls(t *testing.T) {
 // the session. When it is back it takes no session that others have.
 func TestReplicaDies(t *testing.T) {
 	t.Parallel()
-	c := replicas(t, 2, mortal)
+	c := replicas(t, 2, mortal())
 	a, b := c.all[0], c.all[1]
 	id := a.session()
 	a.want(200, "POST", calls(id), call("next"), nil)
@@ -515,7 +527,7 @@ func TestReplicaDies(t *testing.T) {
 // made by the owner, once, and none of both is lost.
 func TestStoppedReplicaChangesNoContext(t *testing.T) {
 	t.Parallel()
-	c := replicas(t, 2, mortal)
+	c := replicas(t, 2, mortal())
 	a, b := c.all[0], c.all[1]
 	id := a.session()
 	a.want(200, "POST", calls(id), call("next"), nil)

@@ -2,13 +2,16 @@ package app_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/app"
@@ -46,6 +49,33 @@ func TestReplicasKeepOrderOverMCP(t *testing.T) {
 		if got := string(r.want(200, "GET", "/v1/sessions/"+id+"/context", nil, nil).body); !strings.Contains(got, fmt.Sprintf(`"n":%d`, n)) {
 			t.Errorf("replica %d has the context %s, want %d", i, got, n)
 		}
+	}
+}
+
+// Who listens over the Model Context Protocol hears of the tools that a policy hides when it comes into force at that replica, however late it reads
+// what another one changed.
+func TestReplicaHearsLateOfAPolicy(t *testing.T) {
+	t.Parallel()
+	c := replicas(t, 1, nil)
+	b := c.all[0]
+	b.want(200, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, map[string]string{"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"})
+	a := c.add() // which takes longer than that first list is news: nobody is to hear of it below
+	readable := make(chan struct{})
+	b.store.late.Store(&readable)
+	a.want(200, "PATCH", "/v1/policy", map[string]any{"mcp": map[string]any{"expose": "durable"}}, nil)
+	changed := make(chan struct{}, 64)
+	listener, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} }},
+	).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: b.URL() + "/mcp"}, nil) // after the store announced the change
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	close(readable)
+	select {
+	case <-changed:
+	case <-time.After(time.Minute): // machines are slow; nothing is measured with it
+		t.Error("who listens did not hear of the tools that the policy hides")
 	}
 }
 

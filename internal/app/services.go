@@ -89,7 +89,6 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 		return nil, err
 	}
 	secrets.Use(held)
-	ro.Owners = p.owners(name, held)
 	var run *runtime.Runtime
 	fo := files.DefaultOptions()
 	fo.Store, fo.Namespace, fo.Now, fo.Policy, fo.Room = ro.Store, name, ro.Now, func() *agent.Policy { return run.PolicyInForce() }, p.room
@@ -98,7 +97,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	if err != nil {
 		return nil, err
 	}
-	ro.Files = kept
+	ro.Files, ro.Owners = kept, p.owners(name, held)
 	if ro.Spend, err = p.spend.Account(ctx, name, func() *agent.Policy {
 		if run == nil {
 			return nil // it is read in a moment
@@ -124,6 +123,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	if err != nil {
 		return nil, err
 	}
+	run.OnPolicy(tools.Hint)
 	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets, tools: tools, name: name, held: held, log: ro.Logger}
 	s.leave = s.release
 	s.erased, s.erase = context.WithCancelCause(context.Background())

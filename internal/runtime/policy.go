@@ -43,7 +43,13 @@ func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy
 func (r *Runtime) enforce(p *agent.Policy) {
 	r.rules.Store(mask.Compile(p.RedactKeys))
 	r.policy.Store(p)
+	if changed := r.onPolicy.Load(); changed != nil {
+		(*changed)()
+	}
 }
+
+// OnPolicy has changed called whenever another policy has come into force, here or by a replica: the store announces it before. It must be quick.
+func (r *Runtime) OnPolicy(changed func()) { r.onPolicy.Store(&changed) }
 
 // Rules returns what is masked by the policy in force; nil for nothing.
 func (r *Runtime) Rules() *mask.Rules { return r.rules.Load() }

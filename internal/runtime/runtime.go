@@ -35,6 +35,7 @@ type Runtime struct {
 
 	policy   atomic.Pointer[agent.Policy]
 	rules    atomic.Pointer[mask.Rules] // of the policy
+	onPolicy atomic.Pointer[func()]     // is called when it has changed; nil: nobody waits for it
 	policyMu sync.Mutex                 // held while the policy changes
 
 	policyRevision int64  // of the policy in force; guarded by policyMu

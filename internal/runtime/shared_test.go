@@ -373,8 +373,15 @@ func TestReplicasFollowPolicy(t *testing.T) {
 		g := newSharedRig(t, 3, box, programs)
 		synctest.Wait()
 		before := g.all[0].PolicyInForce()
+		heard := make([][]int, len(g.all)) // the depths in force when each noticed a change
+		for i, r := range g.all {
+			r.OnPolicy(func() { heard[i] = append(heard[i], r.Policy().DelegationDepth) })
+		}
 		patchPolicy(t, g.all[1], `{"delegation_depth": 3}`)
 		synctest.Wait()
+		if got := fmt.Sprint(heard); got != "[[3] [3] [3]]" {
+			t.Errorf("at the change they had the depths %s, want each 3, once", got)
+		}
 		for i, r := range g.all {
 			if got := r.Policy().DelegationDepth; got != 3 {
 				t.Errorf("replica %d: got depth %d, want 3", i, got)

@@ -63,7 +63,7 @@ func New(o Options) (*Catalog, error) {
 		return nil, err
 	}
 	c := &Catalog{o: o, store: held, watchers: map[int]chan struct{}{}}
-	c.follows = store.NewFollower(o.Store, o.Namespace, c.hint)
+	c.follows = store.NewFollower(o.Store, o.Namespace, c.Hint)
 	return c, nil
 }
 
@@ -142,8 +142,8 @@ func (c *Catalog) Subscribe() (hints <-chan struct{}, stop func()) {
 	}
 }
 
-// hint says to the subscribers that the tools may have changed.
-func (c *Catalog) hint() {
+// Hint says to the subscribers that the tools may have changed. Whoever puts another policy into force calls it.
+func (c *Catalog) Hint() {
 	c.hintMu.Lock()
 	defer c.hintMu.Unlock()
 	for _, ch := range c.watchers {
