@@ -33,6 +33,7 @@ func TestASimulationIsExact(t *testing.T) {
 	note(d.Call(r, "ask", "dispatched"))
 	note(d.Call(calculator, "value=", 5))
 
+	d.Restart() // everything is in files
 	before := rig.Files(t, d.State())
 	for name, patch := range map[string]object{
 		"artifact_read_enabled": {"artifact_read_enabled": false}, "artifact_read_roles": {"artifact_read_roles": []string{"another-role"}}, "force_generation": {"force_generation": true},

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"errors"
 	"flag"
 	"io/fs"
 	"os"
@@ -30,15 +31,21 @@ func WriteAt(t *testing.T, path, text string) {
 	}
 }
 
-// Files reads all files below a directory by their slashed path.
+// Files reads all files below a directory by their slashed path. What goes meanwhile is not there: a daemon may be at work in it.
 func Files(t *testing.T, root string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if path != root && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		all[filepath.ToSlash(path)] = data
 		return err
 	})
