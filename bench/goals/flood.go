@@ -2,19 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"context"
-	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -26,8 +18,9 @@ type flood struct {
 	rude    bool // comes again at once when it is refused
 }
 
-// floods in the order in which they are measured.
+// floods in the order in which they are measured. The first sends nothing: it says what a busy machine costs by itself.
 var floods = []flood{
+	{"busy", "2 clients that compute and send nothing", 2, false},
 	{"waiting", "10,000 clients with warm calls", 10_000, false},
 	{"rude", "1,000 clients that never wait after 429", 1000, true},
 	{"bodies", "200 clients with bodies of 4 MB", 200, false},
@@ -43,8 +36,9 @@ const (
 	attacker = "mallory"
 )
 
-// floods measures the warm calls of one owner with each of the floods of another, in turns with calls without it. The clients of a flood
-// are a process of their own with the lowest priority, as if they were on another machine.
+// floods measures the warm calls of one owner with each of the floods of another, in turns with calls without it, and with calls beside the same flood at
+// another daemon, which has the same processors and the same disk: what the owner loses then, no daemon takes from it. The clients of a
+// flood are a process of their own with the lowest priority, as if they were on another machine.
 func (b *bench) floods() ([]string, error) {
 	var lines []string
 	for _, f := range floods {
@@ -66,36 +60,50 @@ func (b *bench) underFlood(f flood) (string, error) {
 		return "", err
 	}
 	defer d.stop()
+	elsewhere, err := b.start(b.daemon, []string{victim, attacker})
+	if err != nil {
+		return "", err
+	}
+	defer elsewhere.stop()
 	mine, err := d.target(victim, "mine1", "leaf")
 	if err != nil {
 		return "", err
 	}
-	targets := []target{mine}
-	if _, err := d.drive(targets, 1, b.length); err != nil {
+	if _, err := d.drive([]target{mine}, 1, b.length); err != nil {
 		return "", err
 	}
-	var alone, beside []time.Duration
-	var ratios []float64
-	var seen string
+	var alone, beside, apart []time.Duration
+	var ratios, control []float64
+	var seen, seenElsewhere string
 	for range b.rounds {
-		got, err := d.drive(targets, 1, b.length)
+		got, err := d.drive([]target{mine}, 1, b.length)
 		if err != nil {
 			return "", err
 		}
-		stop, err := b.startFlood(d, f)
-		if err != nil {
+		var under, other time.Duration
+		if under, seen, err = b.beside(d, mine, d, f); err != nil {
 			return "", err
 		}
-		under, err := d.drive(targets, 1, b.length)
-		seen = stop()
-		if err != nil {
+		if other, seenElsewhere, err = b.beside(d, mine, elsewhere, f); err != nil {
 			return "", err
 		}
-		alone, beside = append(alone, got.median), append(beside, under.median)
-		ratios = append(ratios, float64(under.median)/float64(got.median))
+		alone, beside, apart = append(alone, got.median), append(beside, under), append(apart, other)
+		ratios = append(ratios, float64(under)/float64(got.median))
+		control = append(control, float64(other)/float64(got.median))
 	}
-	return fmt.Sprintf("| warm p50 of one owner beside another's flood, to without: %s; %.2f to %.2f ms, RSS %d MiB; the flood got %s | %.2f | 2 |", f.words,
-		median(beside).Seconds()*1000, median(alone).Seconds()*1000, d.memory()>>20, seen, median(ratios)), nil
+	ms := func(times []time.Duration) float64 { return median(times).Seconds() * 1000 }
+	return fmt.Sprintf("| warm p50 of one owner beside another's flood, to without: %s; %.2f to %.2f ms, RSS %d MiB; the flood got %s; at another daemon %.2f (%.2f ms, %s) | %.2f | 2 |",
+		f.words, ms(beside), ms(alone), d.memory()>>20, seen, median(control), ms(apart), seenElsewhere, median(ratios)), nil
+}
+
+// beside returns the median of calls of mine at d while the flood is at a daemon, and what the flood got.
+func (b *bench) beside(d *daemon, mine target, at *daemon, f flood) (time.Duration, string, error) {
+	stop, err := b.startFlood(at, f)
+	if err != nil {
+		return 0, "", err
+	}
+	got, err := d.drive([]target{mine}, 1, b.length)
+	return got.median, stop(), err
 }
 
 // memory returns the daemon's largest resident set, 0 where the system does not say it.
@@ -142,153 +150,4 @@ func (b *bench) startFlood(d *daemon, f flood) (stop func() string, err error) {
 		return nil, fmt.Errorf("the flood has not begun")
 	}
 	return stop, nil
-}
-
-// floodClients is the process of a flood's clients. It prints a line when all of them have sent something, and another, what they
-// got, when it is interrupted.
-func floodClients(args []string) error {
-	flags := flag.NewFlagSet("flood", flag.ContinueOnError)
-	url, token := flags.String("url", "", ""), flags.String("token", "", "")
-	kind, clients, rude := flags.String("kind", "", ""), flags.Int("clients", 1, ""), flags.Bool("rude", false, "")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer end()
-	d := &daemon{url: *url, token: func(string) string { return *token }, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: *clients}}}
-	// As many sessions as keep the queue of one from being what refuses.
-	targets := make([]target, min(*clients, 500))
-	method, body := "leaf", ""
-	switch *kind {
-	case "bodies", "trickle":
-		method, body = "same", `{"method":"same","args":["`+strings.Repeat("x", 4<<20-100)+`"]}`
-	case "replies":
-		method = "big"
-	case "chains":
-		for n := range 6 { // each is forged alone, and needs the one before it
-			if _, err := d.target(attacker, "theirs2", fmt.Sprintf("deep%d", n+1)); err != nil {
-				return err
-			}
-		}
-		method = "deep6"
-	}
-	err := each(len(targets), func(i int) (err error) {
-		targets[i], err = d.target(attacker, "theirs2", method)
-		if body != "" {
-			targets[i].body = []byte(body)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	w := wave{ctx: ctx, d: d, kind: *kind, rude: *rude}
-	w.begun.Add(*clients)
-	for i := range *clients {
-		w.all.Go(func() { w.client(i, targets[i%len(targets)]) })
-	}
-	w.begun.Wait()
-	fmt.Println("on")
-	<-ctx.Done()
-	w.all.Wait()
-	fmt.Println(w.got())
-	return nil
-}
-
-// A wave is the clients of a flood.
-type wave struct {
-	ctx        context.Context //nolint:containedctx // of the process
-	d          *daemon
-	kind       string
-	rude       bool
-	begun, all sync.WaitGroup
-	status     [6]atomic.Int64 // replies by class of status; 0: none
-}
-
-func (w *wave) got() string {
-	return fmt.Sprintf("%d calls and %d refusals", w.status[2].Load(), w.status[4].Load()+w.status[5].Load())
-}
-
-// client sends one request after the other.
-func (w *wave) client(number int, t target) {
-	first := sync.OnceFunc(w.begun.Done)
-	defer first()
-	for n := 0; w.ctx.Err() == nil; n++ {
-		if w.kind == "forging" {
-			t.body = fmt.Appendf(nil, `{"method":"new%d_%d_%d","args":[1]}`, os.Getpid(), number, n)
-		}
-		req, err := w.request(number, t)
-		if err != nil {
-			return
-		}
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Authorization", "Bearer "+w.d.token(""))
-		time.AfterFunc(time.Second, first) // by then it is sent
-		resp, err := w.d.http.Do(req)
-		first()
-		if err != nil {
-			w.status[0].Add(1)
-			w.pause("1")
-			continue
-		}
-		w.status[resp.StatusCode/100].Add(1)
-		if w.kind == "streams" && number >= callers && resp.StatusCode == http.StatusOK {
-			<-w.ctx.Done() // nobody reads it
-		}
-		w.read(resp.Body)
-		_ = resp.Body.Close() // it was only read
-		if resp.StatusCode/100 != 2 && !w.rude {
-			w.pause(resp.Header.Get("Retry-After"))
-		}
-	}
-}
-
-// callers is how many clients of streams make calls, which the streams show.
-const callers = 8
-
-// request is what the client sends.
-func (w *wave) request(number int, t target) (*http.Request, error) {
-	switch {
-	case w.kind == "streams" && number >= callers:
-		return http.NewRequestWithContext(w.ctx, http.MethodGet, w.d.url+"/v1/events", nil)
-	case w.kind == "trickle":
-		return http.NewRequestWithContext(w.ctx, http.MethodPost, w.d.url+t.path, &trickle{w, bytes.NewReader(t.body)})
-	}
-	return http.NewRequestWithContext(w.ctx, http.MethodPost, w.d.url+t.path, bytes.NewReader(t.body))
-}
-
-// A trickle is a body of which 64 KiB a second are sent.
-type trickle struct {
-	w    *wave
-	left *bytes.Reader
-}
-
-func (t *trickle) Read(p []byte) (int, error) {
-	t.w.pause("1")
-	if err := t.w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return t.left.Read(p[:min(len(p), 64<<10)])
-}
-
-// read reads a reply: as fast as it comes, or as slowly as a client may without being cut off.
-func (w *wave) read(body io.Reader) {
-	for w.kind == "replies" {
-		if n, err := io.CopyN(io.Discard, body, 64<<10); err != nil || n == 0 {
-			return
-		}
-		w.pause("1")
-	}
-	_, _ = io.Copy(io.Discard, body) // a reply that breaks off is one, too
-}
-
-func (w *wave) pause(seconds string) {
-	n, err := strconv.Atoi(seconds)
-	if err != nil {
-		n = 1
-	}
-	select {
-	case <-time.After(time.Duration(n) * time.Second):
-	case <-w.ctx.Done():
-	}
 }

@@ -3,6 +3,8 @@ package mask
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"sync/atomic"
 
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
@@ -21,11 +23,30 @@ type Rules struct {
 // Letter case and separators do not matter, and a pattern matches a name by its last words: password matches Password,
 // db_password and userPassword, api_key matches apiKey and X-Api-Key; token does not match tokens. Of several patterns that
 // match, the longest one counts. Beside these, user information and such parameters of URLs, headers and assignments in texts,
-// and the forms of well-known secrets are masked. An empty list makes nil Rules.
+// and the forms of well-known secrets are masked. An empty list makes nil Rules. Those that ask for the same list one after another, as
+// namespaces do that have the policy of the start, share one value.
 func Compile(patterns []string) *Rules {
 	if len(patterns) == 0 {
 		return nil
 	}
+	if c := latest.Load(); c != nil && slices.Equal(c.patterns, patterns) {
+		return c.rules
+	}
+	r := compile(patterns)
+	latest.Store(&compiled{slices.Clone(patterns), r})
+	return r
+}
+
+// compiled are rules with the list of which they are made.
+type compiled struct {
+	patterns []string
+	rules    *Rules
+}
+
+// latest is what Compile made last.
+var latest atomic.Pointer[compiled]
+
+func compile(patterns []string) *Rules {
 	r := &Rules{}
 	for _, text := range patterns {
 		p := newPattern(text)

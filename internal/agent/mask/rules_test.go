@@ -183,3 +183,19 @@ func TestNamesThatSayNothing(t *testing.T) {
 		}
 	}
 }
+
+// Whoever asks for the same list gets the same rules, and nobody those of another list.
+func TestCompileShares(t *testing.T) {
+	list := []string{"swordfish", "key?"}
+	first := mask.Compile(list)
+	if again := mask.Compile([]string{"swordfish", "key?"}); again != first {
+		t.Error("the same list makes other rules")
+	}
+	list[0] = "pike"
+	if got := mask.Compile(list); got == first || !got.Secret("pike") || got.Secret("swordfish") {
+		t.Error("another list has the rules of the one before")
+	}
+	if !first.Secret("swordfish") || first.Secret("pike") {
+		t.Error("rules changed with the list of which they were made")
+	}
+}

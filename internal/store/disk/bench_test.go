@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,6 +106,36 @@ func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 8} {
 		b.Run(fmt.Sprintf("fsync=disk/writers=%d", writers), func(b *testing.B) { benchCommit(b, writers, 0) })
 	}
+}
+
+// BenchmarkNamespaces reports what a namespace costs in memory whose one session was called once, when its files are written.
+func BenchmarkNamespaces(b *testing.B) {
+	s, _ := benchStore(b, b.TempDir(), 0)
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, ctx := live(), context.Background()
+	for i := range b.N {
+		n, err := s.Store.Namespace(agent.Namespace(fmt.Sprintf("n%d", i)))
+		if err == nil {
+			err = n.CreateSession(ctx, agent.Session{ID: "sess_w000", Role: "calculator", CreatedAt: time.Now()}, nil)
+		}
+		if err == nil {
+			err = n.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_w000", "call_forged", time.Now()), "package tool"))
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	if err := s.checkpoint(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(live()-before)/float64(b.N), "B/namespace")
 }
 
 func benchCommit(b *testing.B, writers int, delay time.Duration) {

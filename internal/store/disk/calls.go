@@ -22,8 +22,6 @@ type calls struct {
 	entries *jsonl.Log // calls.jsonl
 	values  *jsonl.Log
 
-	logText, valueText jsonl.Text // of the calls that are being written; used by the flusher only
-
 	pending     []*pendingCall // in order; guarded by shared.mu, as all below
 	byID        map[string]*pendingCall
 	byKey       map[string]*pendingCall // by idempotency key
@@ -31,6 +29,9 @@ type calls struct {
 }
 
 const callLogFile = "calls.jsonl"
+
+// callText is the lines of the calls that are being written, in buffers that the namespaces share: one writes at a time.
+type callText struct{ entries, values jsonl.Text }
 
 // pendingCall is a call whose lines are not in the files yet. It does not change once it is applied.
 type pendingCall struct {
@@ -82,11 +83,11 @@ func (c *pendingCall) erased() *pendingCall {
 }
 
 // write appends the lines of pending calls. While an export reads the files no segment is closed.
-func (p *calls) write(list []*pendingCall, exporting bool) error {
+func (p *calls) write(text *callText, list []*pendingCall, exporting bool) error {
 	if len(list) == 0 {
 		return nil
 	}
-	if err := p.encode(list); err != nil {
+	if err := text.encode(list); err != nil {
 		return err
 	}
 	for _, l := range []*jsonl.Log{p.entries, p.values} {
@@ -98,32 +99,32 @@ func (p *calls) write(list []*pendingCall, exporting bool) error {
 			return err
 		}
 	}
-	if err := p.values.Append(&p.valueText); err != nil {
+	if err := p.values.Append(&text.values); err != nil {
 		return err
 	}
-	if err := p.entries.Append(&p.logText); err != nil {
+	if err := p.entries.Append(&text.entries); err != nil {
 		return err
 	}
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
-	p.values.Publish(&p.valueText)
-	p.entries.Publish(&p.logText)
+	p.values.Publish(&text.values)
+	p.entries.Publish(&text.entries)
 	p.written(list)
 	return nil
 }
 
 // encode makes the lines of calls.
-func (p *calls) encode(list []*pendingCall) error {
-	p.logText.Reset(len(list))
-	p.valueText.Reset(len(list))
+func (t *callText) encode(list []*pendingCall) error {
+	t.entries.Reset(len(list))
+	t.values.Reset(len(list))
 	for _, c := range list {
-		if err := p.logText.Add(func(b []byte) ([]byte, error) { return appendLog(b, &c.log) }); err != nil {
+		if err := t.entries.Add(func(b []byte) ([]byte, error) { return appendLog(b, &c.log) }); err != nil {
 			return err
 		}
 		if c.value.empty() {
 			continue
 		}
-		if err := p.valueText.Add(c.value.append); err != nil {
+		if err := t.values.Add(c.value.append); err != nil {
 			return err
 		}
 	}

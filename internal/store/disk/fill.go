@@ -128,7 +128,8 @@ type filler struct {
 	sessions  int64
 	session   *sessionDoc // whose records come
 	history   vfs.File    // of session; nil before its first record
-	audit     int64       // bytes of the trail
+	text      callText
+	audit     int64 // bytes of the trail
 	auditHead chain.Head
 	archived  int
 }
@@ -184,13 +185,13 @@ func (f *filler) line(x *store.Item) error {
 	case x.Record != nil:
 		return f.record(x.Record)
 	case x.Call != nil:
-		return f.append(f.n.calls.entries, &f.n.calls.logText, func(b []byte) ([]byte, error) { return append(b, x.Call...), nil })
+		return f.append(f.n.calls.entries, &f.text.entries, func(b []byte) ([]byte, error) { return append(b, x.Call...), nil })
 	case x.Value != nil:
 		v := valueLine{CallID: x.Value.CallID, SessionID: x.Value.SessionID, At: x.Value.At.UnixMilli(), Outcome: x.Value.Outcome, Effects: x.Value.Effects}
 		if k := x.Value.Key; k != nil {
 			v.Key, v.Reply = &replyKey{Key: k.Key, BodyHash: k.BodyHash, CallID: k.CallID}, k.Reply
 		}
-		return f.append(f.n.calls.values, &f.n.calls.valueText, v.append)
+		return f.append(f.n.calls.values, &f.text.values, v.append)
 	case x.File != nil:
 		return f.file(x.File)
 	case x.Audit != nil:

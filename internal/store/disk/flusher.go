@@ -31,6 +31,7 @@ type flusher struct {
 	inherited  bool                              // files that another process wrote may not be on disk
 	behind     bool                              // the files lack entries that the journal had at the start; the first round writes them, when the daemon is ready as a rule
 	last       time.Time                         // when the last checkpoint was
+	text       callText                          // of the namespace that is being written
 	idle       map[agent.Namespace]*checkpointed // the idle namespaces when the state was last gathered
 }
 
@@ -168,7 +169,7 @@ func (f *flusher) flush(full bool) (lsn uint64, list []*work, err error) {
 	}
 	for _, w := range list {
 		if err == nil {
-			err = w.write(full, f.exporting > 0)
+			err = w.write(&f.text, full, f.exporting > 0)
 			if w.n.gone.Load() {
 				err = nil // it was erased meanwhile
 			}
@@ -229,14 +230,14 @@ func (n *namespace) gather(full bool) *work {
 }
 
 // write writes the files in an order in which none refers to one that is not there.
-func (w *work) write(full, exporting bool) error {
+func (w *work) write(text *callText, full, exporting bool) error {
 	n := w.n
 	for _, step := range []func() error{
 		func() error { return n.artifacts.writePrograms(w.programs) },
 		func() error { return n.archive.write(w.archived) },
 		func() error { return n.artifacts.write(w.artifacts) },
 		func() error { return n.sessions.write(w.sessions, full) },
-		func() error { return n.calls.write(w.calls, exporting) },
+		func() error { return n.calls.write(text, w.calls, exporting) },
 		func() error { return n.auditTrail.write(w.audit) },
 		w.writeDocs,
 		func() error { return n.streams.write(w.files) },

@@ -8,14 +8,17 @@ type Text struct {
 	ends []int // of the lines, behind their newlines
 }
 
-// keptText is the largest buffer that Reset keeps.
-const keptText = 4 << 20
+// Bounds of the buffer: the largest that Reset keeps, and the largest that it makes for lines as long as those before, which may be another namespace's.
+const (
+	keptText = 4 << 20
+	mostRoom = 16 << 20
+)
 
 // Reset drops the lines, and makes room for so many of about their length: a buffer that grows by and by takes several times its size.
 func (t *Text) Reset(lines int) {
 	room := 0
 	if n := len(t.ends); n > 0 {
-		room = len(t.buf) / n * lines * 9 / 8
+		room = min(len(t.buf)/n*lines*9/8, mostRoom)
 	}
 	if cap(t.buf) > keptText {
 		t.buf = nil
