@@ -66,8 +66,10 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, q Request) err
 		defer c.forwarding(-1)
 	}
 	var failed error
-	connected := false
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
+	connected := false // in the last attempt: another is made only where the one before it was not begun there, as by a peer that shuts down
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GetConn: func(string) { connected = false },
+		GotConn: func(httptrace.GotConnInfo) { connected = true }})
 	out := r.WithContext(ctx)
 	out.ContentLength = int64(len(q.Body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(q.Body)), nil }

@@ -304,6 +304,71 @@ func TestForwardFailures(t *testing.T) {
 	}
 }
 
+// A request that reaches a peer as that shuts down, and is not begun there, was not run: the peer says so, and takes no other connection.
+func TestForwardToLeavingPeer(t *testing.T) {
+	t.Parallel()
+	ca, s := apptest.NewAuthority(t), newShared(t)
+	first := peer(t, s, identity(t, ca.Pair(t, 1), ca), func(http.ResponseWriter, *http.Request) { t.Error("the first replica was asked") })
+	config := identity(t, ca.Pair(t, 2), ca).server()
+	config.NextProtos = []string{"h2"}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan error, 1)
+	go func() { left <- leave(l) }()
+	front, errs := front(t, first, Request{Address: l.Addr().String()})
+	res, err := http.Post(front.URL, "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if err := <-errs; !errors.Is(err, ErrUnreachable) {
+		t.Errorf("got %v, want that nothing was run", err)
+	}
+	if err := <-left; err != nil {
+		t.Error(err)
+	}
+}
+
+// leave takes one connection of HTTP/2 (RFC 9113). At its first request it listens no more, and answers that it begins none.
+func leave(l net.Listener) error {
+	const headers = 1 // a type of frames
+	settings, goAway := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}, []byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	conn, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.Write(settings); err != nil {
+		return err
+	}
+	from := bufio.NewReader(conn)
+	if _, err := from.Discard(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")); err != nil {
+		return err
+	}
+	for {
+		frame := make([]byte, 9)
+		if _, err := io.ReadFull(from, frame); err != nil {
+			return err
+		}
+		if _, err := from.Discard(int(frame[0])<<16 | int(frame[1])<<8 | int(frame[2])); err != nil {
+			return err
+		}
+		if frame[3] == headers {
+			break
+		}
+	}
+	if err := l.Close(); err != nil {
+		return err
+	}
+	if _, err := conn.Write(goAway); err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, from) // until the client closes it
+	return nil
+}
+
 // A peer that takes connections and says nothing holds nobody up for longer than a handshake may take.
 func TestForwardToSilentPeer(t *testing.T) {
 	t.Parallel()
