@@ -106,13 +106,25 @@ func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit a
 			back[key] = at
 		}
 		if !found {
-			return fmt.Errorf("%w in the archive: %s", ErrNotFound, t)
+			return NotArchived(t)
 		}
 	}
 	for key, at := range back {
 		n.bringBack(key, at)
 	}
 	n.appendAudit(ctx, &audit)
+	return nil
+}
+
+// Archived is part of Namespace.
+func (n *memoryNamespace) Archived(_ context.Context, targets []Target, auditID string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, t := range targets {
+		if !slices.ContainsFunc(n.archive[Target{Role: t.Role, Method: t.Method}], func(x archived) bool { return x.by == auditID }) {
+			return NotArchived(t)
+		}
+	}
 	return nil
 }
 

@@ -259,6 +259,9 @@ type Maintenance interface {
 	// names an archive operation in Undoes, the version that this operation archived; ErrNotFound if that was restored already.
 	Archive(ctx context.Context, targets []Target, audit agent.AuditEntry) error
 	Restore(ctx context.Context, targets []Target, audit agent.AuditEntry) error // ErrNotFound, ErrExists
+	// Archived returns ErrNotFound, with the first target of which the archive does not hold what the operation of that audit entry moved there: it was restored.
+	// An empty Method means the tool alone.
+	Archived(ctx context.Context, targets []Target, auditID string) error
 	Remove(ctx context.Context, targets []Target, audit agent.AuditEntry) error
 	// Expire applies the policy's retention. It returns how many sessions went.
 	Expire(ctx context.Context, now time.Time) (int, error)
@@ -274,6 +277,9 @@ type Target struct {
 
 // String names the tool, or the artifact as role.method.
 func (t Target) String() string { return strings.TrimSuffix(t.Role+"."+t.Method, ".") }
+
+// NotArchived is the ErrNotFound of a target that the archive does not hold.
+func NotArchived(t Target) error { return fmt.Errorf("%w in the archive: %s", ErrNotFound, t) }
 
 // An Exporter can write an archive while the store is in use. Memory is none.
 type Exporter interface {

@@ -65,6 +65,15 @@ func TestUndoOffered(t *testing.T) {
 			return err
 		})
 		do("archive", func(ctx context.Context) error { return a.op.ArchiveTool(ctx, "shop", "", "ann") })
+		do("restore", func(ctx context.Context) error { return a.op.Restore(ctx, store.Target{Role: "shop"}, "ann", "") })
+		do("archive again", func(ctx context.Context) error { return a.op.ArchiveTool(ctx, "shop", "", "ann") })
+		do("other tool", func(ctx context.Context) error {
+			_, _, err := a.op.PutTool(ctx, operator.ToolPut{Role: "cafe", Contract: agent.Contract{Purpose: "cooks"}, Actor: "ann", Revision: store.AnyRevision})
+			return err
+		})
+		do("other archive", func(ctx context.Context) error { return a.op.ArchiveTool(ctx, "cafe", "", "ann") })
+		do("undo of other archive", undo("other archive"))
+		do("redo of other archive", undo("undo of other archive"))
 		do("undo of pin", undo("pin"))
 		do("undo of other switch", undo("other switch"))
 		do("redo of other switch", undo("undo of other switch"))
@@ -82,12 +91,12 @@ func TestUndoOffered(t *testing.T) {
 				t.Errorf("%s: undone by %q, want %q", what, v.UndoneBy, did[by])
 			}
 		}
-		for what, scope := range map[string]string{"approve": "operate", "spend": "admin", "wrong": "call", "archive": "operate", "switch again": "operate"} {
+		for what, scope := range map[string]string{"approve": "operate", "spend": "admin", "wrong": "call", "archive again": "operate", "redo of other archive": "operate", "switch again": "operate"} {
 			if v := view(what); v.UndoRequest == nil || v.UndoRequest.Scopes[0] != scope {
 				t.Errorf("%s: the undo %+v is offered, refused is %q; want one with the scope %s", what, v.UndoRequest, v.UndoRefused, scope)
 			}
 		}
-		for _, what := range []string{"switch", "right", "tool"} {
+		for _, what := range []string{"switch", "right", "tool", "archive", "restore", "other archive"} {
 			if v := view(what); v.UndoRequest != nil || v.UndoRefused == "" {
 				t.Errorf("%s: the undo %+v is offered, refused is %q; want it refused", what, v.UndoRequest, v.UndoRefused)
 			}

@@ -65,10 +65,18 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 	for i := range targets {
 		targets[i].ToolOnly = targets[i].Method == "" // its artifacts are named beside it
 	}
-	for _, t := range targets[:min(len(targets), maxLooked)] {
+	looked := targets[:min(len(targets), maxLooked)]
+	for _, t := range looked {
 		if err := o.vacant(ctx, t); err != nil {
 			return nil, err
 		}
+	}
+	err = o.store.Archived(ctx, looked, was.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, cannotUndo("what it archived was restored since, and is gone again", "undo what took it away the last time")
+	}
+	if err != nil {
+		return nil, err
 	}
 	return func() error {
 		entry.Action, entry.After = opRestore, agent.Encoded(targets)

@@ -245,7 +245,7 @@ func (p *archive) planRestore(e *entry, t store.Target, seen map[string]bool) er
 		return err
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("%w in the archive: %s", store.ErrNotFound, t)
+		return store.NotArchived(t)
 	}
 	for _, name := range names {
 		if seen[name] {

@@ -11,11 +11,14 @@ import (
 )
 
 // archiveFile is the path of an archived artifact, or of a tool when the method is empty.
-func archiveFile(t store.Target, stamp string) string {
+func archiveFile(t store.Target, stamp string) string { return archivePlace(t) + "." + stamp + ".json" }
+
+// archivePlace begins the paths of all that is archived of a target, and has no dot.
+func archivePlace(t store.Target) string {
 	if t.Method == "" {
-		return archiveRegistryDir + "/" + slug(t.Role) + "." + stamp + ".json"
+		return archiveRegistryDir + "/" + slug(t.Role)
 	}
-	return archiveDir + "/" + slug(t.Role) + "/" + slug(t.Method) + "." + stamp + ".json"
+	return archiveDir + "/" + slug(t.Role) + "/" + slug(t.Method)
 }
 
 // movedBy reports whether the operation with that audit id moved the file to the archive. The names of files of earlier

@@ -193,7 +193,7 @@ func (n *Namespace) Restore(ctx context.Context, targets []store.Target, audit a
 				return err
 			}
 			if len(found) == 0 {
-				return fmt.Errorf("%w in the archive: %s", store.ErrNotFound, t)
+				return store.NotArchived(t)
 			}
 			for _, x := range found {
 				back[x.n] = x

@@ -101,6 +101,9 @@ func restoreOf(t *testing.T, r *rig) {
 		r.ok(r.s.Archive(r.ctx, add, agent.AuditEntry{ID: fmt.Sprint("audit_", i)}))
 	}
 	for i, c := range []struct{ undoes, want string }{{"audit_0", "package tool // first"}, {"", "package tool // first"}, {"audit_1", "package tool // second"}} {
+		if c.undoes != "" {
+			r.everyWay(func() { r.ok(r.s.Archived(r.ctx, add, c.undoes)) })
+		}
 		r.ok(r.s.Restore(r.ctx, add, agent.AuditEntry{ID: fmt.Sprint("back_", i), Undoes: c.undoes}))
 		r.everyWay(func() {
 			if a, err := r.s.Artifact(r.ctx, "calculator", "add"); err != nil || a.Code != c.want {
@@ -111,6 +114,11 @@ func restoreOf(t *testing.T, r *rig) {
 		if err := r.s.Restore(r.ctx, add, agent.AuditEntry{ID: "twice", Undoes: "audit_0"}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("restoring what was restored: got %v, want ErrNotFound", err)
 		}
+		r.everyWay(func() {
+			if err := r.s.Archived(r.ctx, add, "audit_0"); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("what was restored and archived by another operation is said to be in the archive: %v", err)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ import { html } from '../core/html.js';
 import { href, route, setQuery } from '../core/route.js';
 import { ago, fullTime, words } from '../core/format.js';
 import { get, path } from '../core/api.js';
+import { can } from '../core/session.js';
 import { Page, Badge } from '../parts/page.js';
 import { Empty, Shown, useLoad } from '../parts/load.js';
 import { Listing, usePage } from '../parts/listing.js';
@@ -21,8 +22,8 @@ function Target({ of }) {
 /** shown leads to an entry, beside the list as it is. @param {string} id */
 const shown = (id) => href(['audit'], { ...route.value.query, entry: id });
 
-/** Undo offers what takes an operation back, where something does. @param {{of: any, onDone: () => void}} p */
-const Undo = ({ of, onDone }) => of.undo_request && html`<${Action} label="Undo" method=${of.undo_request.method} path=${of.undo_request.path} body=${of.undo_request.body ?? undefined} scope=${of.undo_request.scopes.join(' ')}
+/** Undo offers what takes an operation back; where that would be refused, the entry says why. @param {{of: any, onDone: () => void}} p */
+const Undo = ({ of, onDone }) => of.undo_refused ? html`<a class="quiet" href=${shown(of.id)} title=${of.undo_refused}>not possible</a>` : of.undo_request && html`<${Action} label="Undo" method=${of.undo_request.method} path=${of.undo_request.path} body=${of.undo_request.body ?? undefined} scope=${of.undo_request.scopes.join(' ')}
   reason=${of.undo_request.path.endsWith('/undo')} confirm=${of.undo_request.path.endsWith('/undo') ? undefined : html`This sends <code>${of.undo_request.method} ${of.undo_request.path}</code>.`} onDone=${onDone} done="Undone." />`;
 
 /** @param {{query: Record<string, string>}} p */
@@ -50,6 +51,8 @@ function Entry({ id, page, onClose }) {
     ${e.undone_by && html`<p>It was undone: <a href=${shown(e.undone_by)}>${e.undone_by}</a></p>`}
     ${e.undoes && html`<p>It undid <a href=${shown(e.undoes)}>${e.undoes}</a></p>`}
     ${e.undo_refused && html`<p class="quiet">No undo: ${e.undo_refused}.</p>`}
+    ${e.undo_request && !can(e.undo_request.scopes.join(' ')) && html`<p class="quiet">Undoing it needs the ${e.undo_request.scopes.length > 1 ? 'scopes' : 'scope'} ${e.undo_request.scopes.join(' and ')}.</p>`}
+    ${!e.undo && html`<p class="quiet">There is no undo of such an operation.</p>`}
     ${e.erased && html`<p class="quiet">Its content was erased together with its session.</p>`}
     ${e.before !== undefined && e.before !== null && html`<h3>Before</h3><${Json} value=${e.before} />`}
     ${e.after !== undefined && e.after !== null && html`<h3>After</h3><${Json} value=${e.after} />`}`}</${Shown}>

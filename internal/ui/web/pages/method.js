@@ -41,7 +41,7 @@ export default function Method({ role, method, query }) {
 /** Operations are what a person can do with the method now. @param {{of: any, url: string, onDone: () => void}} p */
 function Operations({ of, url, onDone }) {
   const act = (/** @type {string} */ label, /** @type {string} */ name, /** @type {any} */ more = {}) => html`<${Action} label=${label} path="${url}/${name}" body=${{}} scope="operate" reason onDone=${onDone} ...${more} />`;
-  return html`${of.approved === false && act('Approve', 'approve', { main: true })}
+  return html`${of.code && !of.approved && act('Approve', 'approve', { confirm: 'With approval_required in the policy, programs answer only once they are approved.' })}
     ${of.quarantined && act('Release', 'release', { main: true })}
     ${of.pinned ? act('Unpin', 'unpin') : act('Pin', 'pin', { confirm: 'The current program stays, whatever fails, until it is unpinned.' })}
     ${act('Regenerate', 'regenerate', { confirm: 'At the next call the model writes a new program.' })}

@@ -26,14 +26,15 @@ const health = (h) => !h ? '' : html`${h.quarantined > 0 && html`<${Badge} text=
 /** never is the year 1, which the interface shows for a tool that nobody used. @param {string} at */
 const used = (at) => (at && !at.startsWith('0001') ? ago(at) : 'never');
 
-const columns = () => [
+/** @param {string | undefined} currency of the costs, where they are known */
+const columns = (currency) => [
   { title: 'Tool', wide: true, cell: (/** @type {any} */ t) => html`<a href=${toTool(t.role)}>${t.role}</a>${t.purpose && html` <span class="quiet">${t.purpose}</span>`}` },
   { title: 'Health', cell: (/** @type {any} */ t) => health(t.health) },
   { title: 'Recent failures', num: true, cell: (/** @type {any} */ t) => (t.health ? percent(t.health.recent_failure_rate) : '–') },
   { title: 'Last failure', minor: true, cell: (/** @type {any} */ t) => t.health?.last_failure ? html`<span title=${t.health.last_failure.reason || ''}>${t.health.last_failure.method}, ${t.health.last_failure.class}${t.health.last_failure.at ? html` <span class="quiet">${ago(t.health.last_failure.at)}</span>` : null}</span>` : html`<span class="quiet">none</span>` },
   { title: 'Uses', num: true, cell: (/** @type {any} */ t) => count(t.usage_count) },
   ...(can('operate') ? [
-    { title: 'Cost, 30 days', num: true, minor: true, cell: (/** @type {any} */ t) => (t.usage ? (t.usage.cost !== null ? money(t.usage.cost) : `${count(t.usage.prompt_tokens + t.usage.completion_tokens)} tokens`) : '–') },
+    { title: currency ? `Cost in ${currency}, 30 days` : 'Cost, 30 days', num: true, minor: true, cell: (/** @type {any} */ t) => (t.usage ? (t.usage.cost !== null ? money(t.usage.cost) : `${count(t.usage.prompt_tokens + t.usage.completion_tokens)} tokens`) : '–') },
     { title: 'Saved', num: true, minor: true, cell: (/** @type {any} */ t) => (t.usage?.saved_requests != null ? plural(t.usage.saved_requests, 'request') : '–') },
   ] : []),
   { title: 'Last used', num: true, minor: true, cell: (/** @type {any} */ t) => used(t.last_used_at) },
@@ -42,13 +43,15 @@ const columns = () => [
 /** @param {{query: Record<string, string>}} p */
 function All({ query }) {
   const of = usePage('/v1/tools', { q: query.q, sort: query.sort });
+  const priced = !!of.data?.data.some((/** @type {any} */ t) => t.usage && t.usage.cost !== null);
+  const prices = useLoad((signal) => (priced ? get('/v1/usage', { by: 'day', limit: 1 }, signal) : Promise.resolve(null)), [priced]); // they name their currency
   const sorts = [['name', 'name'], ['used', 'most used'], ['failed', 'failing first'], ...(can('operate') ? [['cost', 'most expensive']] : [])];
   return html`<${Page} title="Tools">
     <form class="filters" role="search" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
       <label>Search<input type="search" data-search value=${query.q || ''} placeholder="role, method or purpose" spellcheck=${false} onChange=${(/** @type {any} */ e) => setQuery({ q: e.target.value.trim() })} /></label>
       <label>Order<select onChange=${(/** @type {any} */ e) => setQuery({ sort: e.target.value })}>${sorts.map(([v, text]) => html`<option value=${v} selected=${(query.sort || 'name') === v}>${text}</option>`)}</select></label>
     </form>
-    <${Listing} of=${of} columns=${columns()} label="Tools" id=${(/** @type {any} */ t) => t.role} filtered=${!!query.q}
+    <${Listing} of=${of} columns=${columns(prices.data?.currency)} label="Tools" id=${(/** @type {any} */ t) => t.role} filtered=${!!query.q}
       empty=${html`<${Empty} title="No tools yet."><p>The first call of a method makes its tool.</p>${can('call') && html`<p><a href="#/sessions/new">Make a call</a></p>`}</${Empty}>`} />
   </${Page}>`;
 }

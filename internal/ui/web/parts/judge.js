@@ -1,5 +1,5 @@
 // Judging a call in place: right, wrong, or what the answer should have been.
-import { html, useEffect, useState } from '../core/html.js';
+import { html, useEffect, useRef, useState } from '../core/html.js';
 import { path, send, get, Problem, decode } from '../core/api.js';
 import { can } from '../core/session.js';
 import { words, plural } from '../core/format.js';
@@ -83,11 +83,13 @@ function Wrong({ url, verdict, onDone }) {
     }
     setBusy(false);
   };
+  const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  useEffect(() => field.current?.focus(), []);
   const set = (/** @type {(v: string) => void} */ f) => (/** @type {any} */ e) => f(e.target.value);
   return html`<form class="fields" onSubmit=${submit}>
     <label>What should it be?<select value=${kind} onChange=${set(setKind)}><option value="value">a value</option><option value="error">an error</option></select></label>
     <label><span>${kind === 'value' ? html`Expected value <span class="quiet">JSON; empty if you do not know</span>` : html`Expected error type <span class="quiet">such as invalid_input</span>`}</span>
-      <textarea rows="3" spellcheck=${false} value=${expected} onInput=${set(setExpected)} aria-invalid=${bad ? 'true' : undefined} autofocus></textarea></label>
+      <textarea ref=${field} rows="3" spellcheck=${false} value=${expected} onInput=${set(setExpected)} aria-invalid=${bad ? 'true' : undefined}></textarea></label>
     ${bad && html`<p class="failure" role="alert">${bad}</p>`}
     <label><span>Note <span class="quiet">the model that corrects the program reads it</span></span><input value=${note} onInput=${set(setNote)} /></label>
     ${error && html`<${Failure} error=${error} />`}
