@@ -74,6 +74,29 @@ func checkDescribed(t *testing.T, row operation, op *openapi3.Operation) {
 	}
 }
 
+// alone are the paths at which a person with call changes what is their own; whatever else changes things needs operate or admin.
+var alone = []string{"/v1/sessions", "/v1/calls/", "/v1/files", "/v1/functions/", "/v1/predict", "/v1/signatures/{name}/predict"}
+
+// What changes anything needs more than read, and what changes the things of all needs operate or admin: whatever table and document agree on.
+func TestScopesOfWrites(t *testing.T) {
+	t.Parallel()
+	seen := map[access.Scope]int{}
+	for _, row := range newTable(t).rows {
+		own := slices.ContainsFunc(alone, func(path string) bool { return strings.HasPrefix(row.pattern, path) })
+		switch {
+		case row.method == http.MethodGet || row.id == "mcp" || row.id == "simulatePolicy": // which leaves nothing behind
+			continue
+		case row.needs == access.Operate || row.needs == access.Admin, own && row.needs == access.Call:
+		default:
+			t.Errorf("%s (%s %s) needs %q", row.id, row.method, row.pattern, row.needs)
+		}
+		seen[row.needs]++
+	}
+	if seen[access.Call] < 10 || seen[access.Operate] < 15 || seen[access.Admin] < 4 {
+		t.Errorf("operations that change things, by scope: %v", seen)
+	}
+}
+
 // Without a scope an operation is refused before anything is served; one that names none does not compile.
 func TestOperationsNeedScopes(t *testing.T) {
 	t.Parallel()
