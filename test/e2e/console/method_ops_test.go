@@ -62,6 +62,7 @@ func TestOpsMethod(t *testing.T) {
 	does("Archive", "not needed")
 	p.sees("h1:text-is('tax')", "text=Archive: done.")
 	undoes()
+	p.sees("h1:text-is('tax.net')", ".badge:text-is('pinned')")
 	has("pinned", true)
 	d.Do(204, "DELETE", rig.MethodPath("tax", "net")+"?reason=once+more", nil)
 	d.Do(200, "POST", "/v1/maintenance/restore", object{"role": "tax", "method": "net"})

@@ -46,7 +46,7 @@ function Operations({ of, url, onDone }) {
     ${of.pinned ? act('Unpin', 'unpin') : act('Pin', 'pin', { confirm: 'The current program stays, whatever fails, until it is unpinned.' })}
     ${act('Regenerate', 'regenerate', { confirm: 'At the next call the model writes a new program.' })}
     ${!of.quarantined && act('Quarantine', 'quarantine', { danger: true, confirm: 'Its program answers no calls until it is released.' })}
-    <${Action} label="Archive" method="DELETE" path=${url} scope="operate" reason danger confirm="The method and its programs are archived. This can be undone until a call has a new program written." onDone=${() => { location.hash = toTool(of.role); }} />`;
+    <${Action} label="Archive" method="DELETE" path=${url} scope="operate" reason danger confirm="The method and its programs are archived. This can be undone until a call has a new program written." onDone=${(/** @type {any} */ reply) => { location.hash = reply?.undoes ? toMethod(of.role, of.method_name) : toTool(of.role); }} />`;
 }
 
 /** @param {{of: any}} p */

@@ -74,7 +74,7 @@ function Tool({ role }) {
     <${Empty} title="There is no tool of this name."><p>Nobody called it, no program of it has passed yet, or it is archived: then Audit has its undo.</p><p><a href=${href(['live'], { log: 1, q: role })}>Its calls</a></p></${Empty}></${Page}>`;
   return html`<${Page} title=${role} crumbs=${[{ href: href(['tools']), text: 'Tools' }]}
       actions=${html`<a class="button" href=${href(['live'], { q: role })}>Calls</a><${Action} label="Archive" method="DELETE" path=${path`/v1/tools/${role}`} scope="operate" reason danger
-        confirm="The tool, its methods and their programs are archived. This can be undone until a call has a new program written." onDone=${() => { location.hash = href(['tools']); }} />`}>
+        confirm="The tool, its methods and their programs are archived. This can be undone until a call has a new program written." onDone=${(/** @type {any} */ reply) => { location.hash = reply?.undoes ? toTool(role) : href(['tools']); }} />`}>
     <${Listing} of=${list} columns=${rows} label="Methods" id=${(/** @type {any} */ m) => m.method_name} empty=${html`<${Empty} title="No method has a program."><p>The model writes one at the first call of a method.</p></${Empty}>`} />
     <${Shown} of=${of}>${(/** @type {any} */ t) => html`<${Contract} tool=${t} />`}</${Shown}>
     ${patterns.data?.patterns?.length > 0 && html`<${Section} title="Patterns" note="What its programs do repeatedly."><${Table} label="Patterns" rows=${patterns.data.patterns} columns=${[
