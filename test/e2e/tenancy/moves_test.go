@@ -25,21 +25,28 @@ var more = []string{"/v1/tools?format=openai", "/v1/tools?format=mcp", "/v1/tool
 // moving is what differs between any two readings; a score ages.
 var moving = regexp.MustCompile(`"(request_id|since|until)":"[^"]*"|"score":[0-9.e-]+`)
 
-// look reads everything that can be read, and asks what leaves nothing behind.
+// look reads everything that can be read, asks what leaves nothing behind, and is refused what nobody has: a refusal has texts and headers, too.
 func (w *world) look(t *testing.T, all []asked, s *side, token string) look {
 	t.Helper()
-	seen := look{}
-	read := func(method, path, body, accept string) {
-		got := w.send(t, method, path, body, token, map[string]string{"Accept": accept})
+	seen, nobody, refused := look{}, s.twin(), 0
+	read := func(method, path, body, accept, media string) {
+		got := w.send(t, method, path, body, token, map[string]string{"Accept": accept, "Content-Type": media})
 		seen[method+" "+path] = moving.ReplaceAllString(got.comparable(), "")
 	}
 	for _, o := range all {
 		if o.method == http.MethodGet && !wholeDaemon[o.id] || o.id == "simulatePolicy" || o.id == "mcp" {
-			read(o.method, s.fill(o.path+o.query), s.fill(o.body), o.accept)
+			read(o.method, s.fill(o.path+o.query), s.fill(o.body), o.accept, o.media)
+		}
+		if o.elsewhere == http.StatusNotFound {
+			read(o.method, nobody.fill(o.path+o.query), nobody.fill(o.body), o.accept, o.media)
+			refused++
 		}
 	}
 	for _, path := range more {
-		read(http.MethodGet, path, "", "")
+		read(http.MethodGet, path, "", "", "")
+	}
+	if refused < 40 {
+		t.Errorf("only %d refusals", refused)
 	}
 	return seen
 }
