@@ -71,12 +71,15 @@ func (g *group) recall() bool {
 		}
 		g.evidence[k] = &groupEvidence{now: x.m, stored: true, wasVersion: x.version, version: x.version}
 	}
-	for k := range g.roles() {
-		t, ok := g.store.keptTools.GetIfPresent(k)
-		if !ok {
-			return false
+	for _, w := range g.calls {
+		for i := range w.c.Tools {
+			k := roleKey{w.n.id.Load(), w.c.Tools[i].Role}
+			t, ok := g.store.keptTools.GetIfPresent(k)
+			if !ok {
+				return false
+			}
+			g.setTool(k, t)
 		}
-		g.setTool(k, t)
 	}
 	for _, ns := range g.limited() {
 		p, ok := g.store.keptPolicies.GetIfPresent(ns)

@@ -86,6 +86,27 @@ func TestKnownRowsChangeElsewhere(t *testing.T) {
 	}
 }
 
+// A role that nobody registered has no tool that a replica could know.
+func TestKnownRowsOfRoleWithoutTool(t *testing.T) {
+	stores, _ := opened(t, pgtest.NewDatabase(t), 1)
+	n := team(t, stores[0])
+	created(t, n, "sess_0")
+	for i := range 4 {
+		c := storetest.NewCommit("sess_0", fmt.Sprint("call_", i), time.Now())
+		if i == 0 {
+			storetest.Forged(c, "package tool")
+		} else {
+			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Now(), Result: agent.ClassOK, SessionID: "sess_0"}}
+		}
+		if err := n.CommitCall(t.Context(), c); err != nil || c.Log.ArtifactSuccessCount != int64(i+1) {
+			t.Fatalf("call %d: %d successes, %v", i, c.Log.ArtifactSuccessCount, err)
+		}
+	}
+	if got := stores[0].commits.known.Load(); got != 3 {
+		t.Errorf("of 4 calls %d asked for nothing, want 3", got)
+	}
+}
+
 func team(t *testing.T, s *Store) *Namespace {
 	t.Helper()
 	n, err := s.Space("team")
