@@ -109,7 +109,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	if run, err = runtime.New(ctx, ro); err != nil {
 		return nil, err
 	}
-	op, err := operator.New(operator.Options{Store: ro.Store, Namespace: name, Sandbox: ro.Sandbox, Calls: run, Secrets: secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Cost: p.spend.Cost, Usage: ro.Spend.Usage, Provider: ro.Provider.Name(),
+	op, err := operator.New(operator.Options{Store: ro.Store, Shared: ro.Shared, Namespace: name, Sandbox: ro.Sandbox, Calls: run, Secrets: secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Cost: p.spend.Cost, Usage: ro.Spend.Usage, Provider: ro.Provider.Name(),
 		Model: ro.Model, Engine: p.options.Engine, StoreName: p.options.storeName(), Durability: p.options.Durability, Version: b.Version, Revision: b.Revision})
 	if err != nil {
 		return nil, err

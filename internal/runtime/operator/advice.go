@@ -53,13 +53,13 @@ type adviceCount struct {
 }
 
 // OpenRecommendations is how many recommendations are open, for a gauge: it is asked at every scrape. It evaluates
-// again only when something was committed since, and spends no more than a twentieth of the time on it.
+// again only when something was committed since, which of replicas only the database knows, and spends no more than a twentieth of the time on it.
 func (o *Operator) OpenRecommendations(ctx context.Context) (int, error) {
 	k := &o.counted
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	began, commits := o.o.Now(), o.o.Store.Stats().Commits
-	if k.done && (k.commits == commits || began.Sub(k.at) < 20*k.took) {
+	if k.done && (k.commits == commits && !o.o.Shared || began.Sub(k.at) < 20*k.took) {
 		return k.open, nil
 	}
 	open, err := o.openAdvice(ctx, false)

@@ -36,7 +36,7 @@ func (o *Operator) DismissRecommendation(ctx context.Context, d AdviceDecision) 
 	}
 	a.Status = AdviceDismissed
 	entry := o.adviceAudit(d, opRecommendationDismiss, a)
-	return a, o.ledger.Write(ctx, entry)
+	return a, o.store.AppendAudit(ctx, entry)
 }
 
 // findAdvice finds an open recommendation, store.ErrNotFound when there is none. The caller holds the ledger.
@@ -93,7 +93,6 @@ func (o *Operator) ApplyRecommendation(ctx context.Context, d AdviceDecision) (A
 	if err != nil {
 		return Advice{}, err
 	}
-	o.ledger.Note(entry)
 	return a, nil
 }
 
@@ -191,7 +190,6 @@ func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status stri
 	if err != nil {
 		return Advice{}, err
 	}
-	o.ledger.Note(entry)
 	v.advice.Status = AdviceOpen
 	return v.advice, nil
 }

@@ -69,7 +69,7 @@ func (o *Operator) auditEntry(ctx context.Context, id string) (agent.AuditEntry,
 
 func (o *Operator) auditView(ctx context.Context, e agent.AuditEntry) (v AuditView, err error) {
 	v.AuditEntry = e
-	if v.UndoneBy, err = o.undos.by(ctx, o.store, e.ID); err != nil || v.UndoneBy != "" || e.Undo == "" {
+	if v.UndoneBy, err = o.undos.by(ctx, e.ID); err != nil || v.UndoneBy != "" || e.Undo == "" {
 		return v, err
 	}
 	v.UndoRequest, err = o.offerUndo(ctx, e)

@@ -34,6 +34,7 @@ import (
 // Options configures an Operator. Store, Sandbox, Calls, Secrets and Metrics are required.
 type Options struct {
 	Store     store.Store
+	Shared    bool             // other replicas use the store, too
 	Namespace agent.Namespace  // whose tools they are; "" for the default one
 	Sandbox   sandbox.Sandbox  // checks and replays programs
 	Calls     *runtime.Runtime // whose calls these are
@@ -97,7 +98,9 @@ func New(o Options) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{o: o, store: held, overview: tools, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: trail.New(held, applyVerdict, opRecommendationApply, opRecommendationDismiss, opRecommendationUndo)}, nil
+	return &Operator{o: o, store: held, overview: tools, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0),
+		undos:  undos{reader: trail.NewReader(held, store.AuditQuery{Undos: true})},
+		ledger: trail.New(held, applyVerdict, opRecommendationApply, opRecommendationDismiss, opRecommendationUndo)}, nil
 }
 
 // Close stops following the store. Views that follow it are read anew if they are asked for again.

@@ -3,11 +3,13 @@ package operator_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -24,9 +26,9 @@ type replica struct {
 
 func newReplica(t *testing.T, s store.Store) *replica {
 	t.Helper()
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"), "weak": runtimetest.Returns(`{"status":"success_no_parse","movies":[]}`)}}
 	o := runtime.DefaultOptions()
-	o.Store, o.Shared, o.Sandbox, o.Provider = s, true, box, &runtimetest.Model{Programs: map[string][]string{"r.m": {"one"}}}
+	o.Store, o.Shared, o.Sandbox, o.Provider = s, true, box, &runtimetest.Model{Programs: map[string][]string{"r.m": {"one"}, "finder.find": {"weak"}}}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
 	r, err := runtime.New(t.Context(), o)
@@ -34,7 +36,7 @@ func newReplica(t *testing.T, s store.Store) *replica {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Stop(context.Background()) })
-	op, err := operator.New(operator.Options{Store: s, Sandbox: box, Calls: r, Secrets: fakeSecrets{}, Metrics: o.Metrics})
+	op, err := operator.New(operator.Options{Store: s, Shared: true, Sandbox: box, Calls: r, Secrets: fakeSecrets{}, Metrics: o.Metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,5 +103,66 @@ func TestEventsOfReplicas(t *testing.T) {
 		if got := atA(); !slices.Equal(got, want[3:]) {
 			t.Errorf("resumed at another replica: got %v, want %v", got, want[3:])
 		}
+	})
+}
+
+// What a person decides about a recommendation at one replica, or takes back, holds at the others.
+func TestAdviceOfReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store.NewMemory(store.DefaultOptions())
+		a, b := newReplica(t, s), newReplica(t, s)
+		session, err := a.CreateSession(t.Context(), runtime.SessionRequest{Role: "finder", Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"object","required":["status","movies"]}`)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 { // weak answers, and the question repeated
+			if _, err := a.Call(t.Context(), runtime.CallRequest{SessionID: session.ID, Method: "find", Args: []json.RawMessage{json.RawMessage("1")}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list := func(r *replica, status string) (ids []string) {
+			t.Helper()
+			all, err := r.op.Recommendations(t.Context(), status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range all {
+				ids = append(ids, x.ID)
+			}
+			return ids
+		}
+		ids := list(a, "")
+		if len(ids) != 1 {
+			t.Fatalf("the recommendations are %v, want one", ids)
+		}
+		holds := func(after string, open, dismissed, applied int) {
+			t.Helper()
+			for name, r := range map[string]*replica{"a": a, "b": b} {
+				if x, y, z := len(list(r, "")), len(list(r, operator.AdviceDismissed)), len(list(r, operator.AdviceApplied)); x != open || y != dismissed || z != applied {
+					t.Errorf("%s, at %s: %d open, %d dismissed, %d applied; want %d, %d, %d", after, name, x, y, z, open, dismissed, applied)
+				}
+				if n, err := r.op.OpenRecommendations(t.Context()); err != nil || n != open {
+					t.Errorf("%s, at %s: %d are counted as open (%v), want %d", after, name, n, err, open)
+				}
+			}
+		}
+		holds("nothing decided", 1, 0, 0)
+		decide := func(f func(context.Context, operator.AdviceDecision) (operator.Advice, error), undo bool) {
+			t.Helper()
+			if _, err := f(t.Context(), operator.AdviceDecision{ID: ids[0], Actor: "ann", Undo: undo}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		decide(a.op.DismissRecommendation, false)
+		holds("dismissed at a", 0, 1, 0)
+		if _, err := b.op.ApplyRecommendation(t.Context(), operator.AdviceDecision{ID: ids[0], Actor: "ann"}); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("applied at b, dismissed at a: %v, want that there is none", err)
+		}
+		decide(b.op.DismissRecommendation, true)
+		holds("taken back at b", 1, 0, 0)
+		decide(b.op.ApplyRecommendation, false)
+		holds("applied at b", 0, 0, 1)
+		decide(a.op.ApplyRecommendation, true)
+		holds("taken back at a", 1, 0, 0)
 	})
 }

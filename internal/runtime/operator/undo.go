@@ -86,7 +86,7 @@ func (o *Operator) Undo(ctx context.Context, q UndoRequest) (agent.AuditEntry, e
 	if !q.Admin && administers(was) {
 		return agent.AuditEntry{}, ErrAdminOnly
 	}
-	by, err := o.undos.by(ctx, o.store, was.ID)
+	by, err := o.undos.by(ctx, was.ID)
 	if err != nil {
 		return agent.AuditEntry{}, err
 	}

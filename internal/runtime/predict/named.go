@@ -90,7 +90,7 @@ func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawM
 		entry.Undo = "PUT " + signaturePath(name) + " with the signature of before"
 	}
 	entry.After = agent.Encoded(s)
-	return s, !known, svc.named.Write(ctx, entry)
+	return s, !known, svc.store.AppendAudit(ctx, entry)
 }
 
 func (svc *Service) audit(actor, action, target string) agent.AuditEntry {
@@ -113,7 +113,7 @@ func (svc *Service) DeleteSignature(ctx context.Context, name, actor string) err
 	entry := svc.audit(actor, opSignatureDelete, name)
 	entry.Before = agent.Encoded(was)
 	entry.Undo = "PUT " + signaturePath(name) + " with the signature of before"
-	return svc.named.Write(ctx, entry)
+	return svc.store.AppendAudit(ctx, entry)
 }
 
 // parseNamed reads a signature and the demos beside its members.

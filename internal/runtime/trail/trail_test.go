@@ -3,15 +3,17 @@ package trail
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// refusing is a namespace whose trail can neither be read nor written while err is set.
+// refusing is a namespace whose trail can neither be read nor written while err is set, nor its head be seen.
 type refusing struct {
 	store.Namespace
 	err error
@@ -22,6 +24,13 @@ func (r *refusing) Audit(ctx context.Context, q store.AuditQuery) ([]agent.Audit
 		return nil, r.err
 	}
 	return r.Namespace.Audit(ctx, q)
+}
+
+func (r *refusing) AuditHead(ctx context.Context) (chain.Head, error) {
+	if r.err != nil {
+		return chain.Head{}, r.err
+	}
+	return r.Namespace.AuditHead(ctx)
 }
 
 func (r *refusing) AppendAudit(ctx context.Context, e agent.AuditEntry) error {
@@ -40,45 +49,90 @@ func put(all map[string]string, e agent.AuditEntry) {
 	}
 }
 
-// A ledger knows what the trail knows: in order, after a failure too, and nothing that could not be written.
+// A ledger knows what the trail knows: in order, after a failure too, nothing that could not be written, and what somebody else wrote meanwhile.
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := &refusing{Namespace: storetest.Default(t, store.NewMemory(store.Options{})), err: errors.New("unreadable")}
-	l := New(s, put)
+	l := New(s, put, "put", "drop")
 	if err := l.Open(ctx); !errors.Is(err, s.err) {
 		t.Fatalf("got %v", err)
 	}
 	s.err = nil
-	for range 2 { // it is not locked after an error, nor after Close
-		if err := l.Open(ctx); err != nil {
+	holds := func(l *Ledger[string], want map[string]string) {
+		t.Helper()
+		if err := l.Open(ctx); err != nil { // it is not locked after an error, nor after Close
 			t.Fatal(err)
 		}
-		l.Close()
+		defer l.Close()
+		if !maps.Equal(l.All(), want) {
+			t.Errorf("the ledger has %v, want %v", l.All(), want)
+		}
 	}
-	if err := l.Open(ctx); err != nil {
-		t.Fatal(err)
+	write := func(action, target, reason string) error {
+		return s.AppendAudit(ctx, agent.AuditEntry{ID: ids.New("audit"), Action: action, Target: target, Reason: reason})
 	}
-	defer l.Close()
-	for _, e := range []agent.AuditEntry{{Action: "put", Target: "a", Reason: "1"}, {Action: "put", Target: "b", Reason: "2"}, {Action: "put", Target: "a", Reason: "3"}, {Action: "drop", Target: "b"}, {Action: "other", Target: "c"}} {
-		e.ID = ids.New("audit")
-		if err := l.Write(ctx, e); err != nil {
+	other := New(s, put, "put", "drop")
+	holds(other, nil)
+	for _, step := range []struct {
+		action, target, reason string
+		want                   map[string]string
+	}{
+		{"put", "a", "1", map[string]string{"a": "1"}},
+		{"put", "b", "2", map[string]string{"a": "1", "b": "2"}},
+		{"put", "a", "3", map[string]string{"a": "3", "b": "2"}},
+		{"drop", "b", "", map[string]string{"a": "3"}},
+		{"other", "c", "", map[string]string{"a": "3"}},
+	} {
+		if err := write(step.action, step.target, step.reason); err != nil {
 			t.Fatal(err)
 		}
+		holds(l, step.want)
 	}
 	s.err = errors.New("read only")
-	if err := l.Write(ctx, agent.AuditEntry{ID: "audit_x", Action: "put", Target: "d"}); !errors.Is(err, s.err) {
+	if err := write("put", "d", ""); !errors.Is(err, s.err) {
+		t.Errorf("got %v", err)
+	}
+	if err := l.Open(ctx); !errors.Is(err, s.err) {
 		t.Errorf("got %v", err)
 	}
 	s.err = nil
-	again := New(s, put)
-	if err := again.Open(ctx); err != nil {
-		t.Fatal(err)
+	for _, l := range []*Ledger[string]{l, other, New(s, put, "put", "drop")} {
+		holds(l, map[string]string{"a": "3"})
 	}
-	defer again.Close()
-	for name, got := range map[string]map[string]string{"the ledger": l.All(), "a new one": again.All()} {
-		if len(got) != 1 || got["a"] != "3" {
-			t.Errorf("%s has %v", name, got)
+}
+
+// A ledger begins anew where the trail is not the one that it read: in a database that lost its newest entries, or was filled since.
+func TestLedgerOfAnotherTrail(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	trails := map[string]store.Namespace{}
+	for name, targets := range map[string][]string{"empty": nil, "long": {"a", "b"}, "short": {"c"}, "as long": {"d", "e"}} {
+		trails[name] = storetest.Default(t, store.NewMemory(store.Options{}))
+		for _, target := range targets {
+			if err := trails[name].AppendAudit(ctx, agent.AuditEntry{ID: ids.New("audit"), Action: "put", Target: target}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, step := range []struct {
+		before, after string
+		want          map[string]string
+	}{
+		{"empty", "long", map[string]string{"a": "", "b": ""}},
+		{"long", "short", map[string]string{"c": ""}},
+		{"long", "as long", map[string]string{"d": "", "e": ""}},
+	} {
+		s := &refusing{Namespace: trails[step.before]}
+		l := New(s, put)
+		for _, s.Namespace = range []store.Namespace{trails[step.before], trails[step.after]} {
+			if err := l.Open(ctx); err != nil {
+				t.Fatal(err)
+			}
+			l.Close()
+		}
+		if !maps.Equal(l.All(), step.want) {
+			t.Errorf("%s, then %s: the ledger has %v, want %v", step.before, step.after, l.All(), step.want)
 		}
 	}
 }

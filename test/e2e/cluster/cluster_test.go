@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"syscall"
@@ -11,6 +12,48 @@ import (
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
+
+// What a person decides at one replica holds at the others with their next request: about recommendations, and what a signature is named.
+func TestDecisionsElsewhere(t *testing.T) {
+	t.Parallel()
+	all, _ := replicas(t, 2)
+	a, b := all[0], all[1]
+	a.Do(http.StatusOK, http.MethodPut, rig.MethodPath("finder", "find"), map[string]any{"code": rig.ProgMoviesWeak})
+	s := a.Session("finder", map[string]any{"contract": rig.MovieContract})
+	for range 4 { // weak answers, and the question repeated
+		a.Call(s, "find", "action")
+	}
+	advice := "/v1/recommendations/" + b.Recommendations("")[0]["id"].(string) + "/dismiss"
+	open := func(want int) {
+		t.Helper()
+		for _, d := range all {
+			if list := d.Recommendations(""); len(list) != want {
+				t.Errorf("%d recommendations at %s, want %d", len(list), d.URL, want)
+			}
+			rig.Until(t, "the open recommendations are counted", func() bool { return d.Metric("recurgent_recommendations_open") == float64(want) })
+		}
+	}
+	open(1)
+	a.Do(http.StatusOK, http.MethodPost, advice, map[string]any{"reason": "not now"})
+	open(0)
+	b.Do(http.StatusOK, http.MethodPost, advice, map[string]any{"undo": true})
+	open(1)
+
+	const signature = "/v1/signatures/qa"
+	for _, d := range all {
+		d.Do(http.StatusNotFound, http.MethodGet, signature, nil)
+	}
+	fields := func(output string) map[string]any {
+		return map[string]any{"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": output}}}
+	}
+	a.Do(http.StatusCreated, http.MethodPut, signature, fields("a"))
+	b.Do(http.StatusOK, http.MethodPut, signature, fields("b"))
+	if got := a.Get(signature); !strings.Contains(fmt.Sprint(got), "name:b") {
+		t.Errorf("the signature is %v, want that of the other replica", got)
+	}
+	a.Do(http.StatusNoContent, http.MethodDelete, signature, nil)
+	b.Do(http.StatusNotFound, http.MethodGet, signature, nil)
+}
 
 // Calls of a session that are sent to all replicas at once run one after another, at one of them.
 func TestOrder(t *testing.T) {
