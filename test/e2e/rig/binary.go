@@ -11,11 +11,15 @@ import (
 	"time"
 )
 
-// Client runs a client command of the real binary against the daemon.
+// Client runs a client command of the real binary against the daemon, or a command on what it has stored.
 func (d *Daemon) Client(args ...string) (stdout, stderr string, code int) {
 	d.T.Helper()
 	defer d.agree()
-	return Run(d.T, append(Environment(d.Dir), "RECURGENT_URL="+d.anyURL()), args...)
+	env := append(Environment(d.Dir), "RECURGENT_URL="+d.anyURL())
+	if d.database != "" {
+		env = append(env, "RECURGENT_STORE="+d.database)
+	}
+	return Run(d.T, env, args...)
 }
 
 // Expect is Client for a command that must end with the exit code and print the parts, on stdout or stderr. It returns stdout.

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -69,7 +70,7 @@ func (d *Daemon) share() {
 	for i := range n {
 		dir := d.T.TempDir()
 		cert, key := ca.Pair(d.T, int64(i+2)).Write(d.T, dir)
-		own := []string{"RECURGENT_STORE=" + d.database, "RECURGENT_ADVERTISE=127.0.0.1:0", "RECURGENT_CLUSTER_CA=" + ca.Write(d.T, dir), "RECURGENT_CLUSTER_CERT=" + cert, "RECURGENT_CLUSTER_KEY=" + key}
+		own := []string{"RECURGENT_STORE=" + d.database, "RECURGENT_SECRETS_KEY_FILE=" + filepath.Join(d.State(), "secrets.key"), "RECURGENT_ADVERTISE=127.0.0.1:0", "RECURGENT_CLUSTER_CA=" + ca.Write(d.T, dir), "RECURGENT_CLUSTER_CERT=" + cert, "RECURGENT_CLUSTER_KEY=" + key}
 		if i == 0 {
 			d.own = own
 			continue
@@ -154,6 +155,52 @@ func (d *Daemon) Look(read func(dir string)) {
 	d.Stop(syscall.SIGTERM)
 	read(d.State())
 	d.Start()
+}
+
+// Stored are the files of what is stored, by their slashed paths below the data directory: those of the daemon, which may be at
+// work in it, or of a copy of its database in that form.
+func (d *Daemon) Stored() map[string][]byte {
+	d.T.Helper()
+	if d.database != "" {
+		return below(d.T, d.copied())
+	}
+	return below(d.T, d.State())
+}
+
+// Everything is Stored with all that is left anywhere: in the tables of a database, of which a copy takes only what counts, and in
+// the directories of its replicas.
+func (d *Daemon) Everything() map[string][]byte {
+	d.T.Helper()
+	all := d.Stored()
+	if d.database == "" {
+		return all
+	}
+	all["database"] = pgtest.Dump(d.T, d.database)
+	for i, one := range d.all() {
+		for path, data := range below(d.T, one.State()) {
+			all[fmt.Sprintf("replica %d/%s", i+1, path)] = data
+		}
+	}
+	return all
+}
+
+// below are the files below a directory, by their slashed paths from there.
+func below(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for path, data := range Files(t, dir) {
+		all[strings.TrimPrefix(path, filepath.ToSlash(dir)+"/")] = data
+	}
+	return all
+}
+
+// Rows are the lines that a query of the daemon's database brings. ok is false where there is none.
+func (d *Daemon) Rows(sql string) (lines []string, ok bool) {
+	d.T.Helper()
+	if d.database == "" {
+		return nil, false
+	}
+	return strings.Fields(pgtest.Query(d.T, d.database, sql)), true
 }
 
 // copied copies the database into a directory.

@@ -60,12 +60,34 @@ func NewDatabase(tb testing.TB) string {
 // Clear makes a database of NewDatabase empty again, and ends its connections.
 func Clear(tb testing.TB, address string) {
 	tb.Helper()
+	name := nameIn(tb, address)
+	shared.cluster.Exec(tb, "postgres", "DROP DATABASE "+name+" WITH (FORCE)", "CREATE DATABASE "+name)
+}
+
+// Query runs SQL on a database of NewDatabase and returns what it prints, as Exec does.
+func Query(tb testing.TB, address, sql string) string {
+	tb.Helper()
+	return shared.cluster.Exec(tb, nameIn(tb, address), sql)
+}
+
+// Dump returns all that a database of NewDatabase holds, as text. Bytes stand in it as they are where they are printable ASCII.
+func Dump(tb testing.TB, address string) []byte {
+	tb.Helper()
+	out, err := shared.cluster.primary.dump(nameIn(tb, address), "PGOPTIONS=-c bytea_output=escape")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
+// nameIn is the name of the database in its URL.
+func nameIn(tb testing.TB, address string) string {
+	tb.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	name := strings.TrimPrefix(u.Path, "/")
-	shared.cluster.Exec(tb, "postgres", "DROP DATABASE "+name+" WITH (FORCE)", "CREATE DATABASE "+name)
+	return strings.TrimPrefix(u.Path, "/")
 }
 
 // Start starts a cluster, which ends with the test.

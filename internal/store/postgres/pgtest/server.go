@@ -124,9 +124,10 @@ func (s *server) sql(database string, texts ...string) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), nil
 }
 
-// dump writes the SQL that makes a database anew, as people back up.
-func (s *server) dump(database string) ([]byte, error) {
+// dump writes the SQL that makes a database anew, as people back up. env is what pg_dump has in its environment beside what each program has.
+func (s *server) dump(database string, env ...string) ([]byte, error) {
 	cmd := s.programs.command("pg_dump", "-h", s.dir, "-U", superuser, "-d", database)
+	cmd.Env = append(cmd.Env, env...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
