@@ -170,9 +170,9 @@ func TestAdviceIsTakenBackExactly(t *testing.T) {
 		return append(out, string(d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil).Body))
 	}
 	d.Restart() // everything is in files
-	stored := rig.Files(t, d.State()+"/tools")
+	stored := tools(d)
 	before := state()
-	if !reflect.DeepEqual(stored, rig.Files(t, d.State()+"/tools")) {
+	if !reflect.DeepEqual(stored, tools(d)) {
 		t.Error("an evaluation changed files")
 	}
 	kinds := map[string]int{}

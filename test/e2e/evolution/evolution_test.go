@@ -2,8 +2,8 @@ package evolution
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -55,16 +55,24 @@ func TestMovieScenario(t *testing.T) {
 	d.Do(http.StatusNotFound, http.MethodPost, apply, map[string]any{"undo": true})
 }
 
+// tools are the stored files of tools.
+func tools(d *rig.Daemon) map[string][]byte {
+	d.T.Helper()
+	all := d.Stored()
+	maps.DeleteFunc(all, func(path string, _ []byte) bool { return !strings.HasPrefix(path, "tools/") })
+	return all
+}
+
 // checkStrongerContract checks that an evaluation changes nothing and recommends the stronger contract, and returns that.
 func checkStrongerContract(d *rig.Daemon, first rig.Reply) map[string]any {
 	d.T.Helper()
 	d.Restart() // everything is in files
-	before := rig.Files(d.T, filepath.Join(d.State(), "tools"))
+	before := tools(d)
 	a, b := d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil), d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil)
 	if string(a.Body) != string(b.Body) {
 		d.T.Errorf("two evaluations differ:\n%s\n%s", a.Body, b.Body)
 	}
-	if !reflect.DeepEqual(before, rig.Files(d.T, filepath.Join(d.State(), "tools"))) {
+	if !reflect.DeepEqual(before, tools(d)) {
 		d.T.Error("an evaluation changed files")
 	}
 	var rec map[string]any

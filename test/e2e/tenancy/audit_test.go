@@ -187,7 +187,11 @@ func TestEveryOperationIsAudited(t *testing.T) {
 // checkOffline stops the daemon, verifies the trail against its noted head, and finds the operations on the stopped store in it.
 func checkOffline(d *rig.Daemon, head string) {
 	d.Stop(syscall.SIGTERM)
-	for _, args := range [][]string{{"store", "export", filepath.Join(d.T.TempDir(), "all.tar.gz")}, {"store", "repair"}, {"store", "verify", "--audit-head", head}} {
+	changing := [][]string{{"store", "export", filepath.Join(d.T.TempDir(), "all.tar.gz")}}
+	if rig.Store(d.T) == "disk" { // a database has no files to repair
+		changing = append(changing, []string{"store", "repair"})
+	}
+	for _, args := range append(changing, []string{"store", "verify", "--audit-head", head}) {
 		if stdout, stderr, code := d.Client(args...); code != 0 {
 			d.T.Errorf("%v: exit code %d: %s%s", args, code, stdout, stderr)
 		}
@@ -195,11 +199,9 @@ func checkOffline(d *rig.Daemon, head string) {
 	if stdout, stderr, code := d.Client("store", "verify", "--audit-head", strings.Repeat("0", 64)); code == 0 {
 		d.T.Errorf("a head that the trail does not have: exit code %d: %s%s", code, stdout, stderr)
 	}
-	trail, err := os.ReadFile(filepath.Join(d.State(), "audit.jsonl"))
-	if err != nil {
-		d.T.Fatal(err)
-	}
-	for _, action := range []string{"store.export", "store.repair"} {
+	trail := d.Stored()["audit.jsonl"]
+	for _, args := range changing {
+		action := args[0] + "." + args[1]
 		if !bytes.Contains(trail, []byte(`"principal":"local","action":"`+action+`"`)) {
 			d.T.Errorf("%s is not in the trail", action)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,7 +40,7 @@ func TestDeletion(t *testing.T) {
 	}
 	d.Do(http.StatusNotFound, http.MethodDelete, "/v1/namespaces/acme", nil)
 	d.Do(http.StatusConflict, http.MethodDelete, "/v1/namespaces/default", nil)
-	for file, data := range rig.Files(t, d.State()) {
+	for file, data := range d.Everything() {
 		if bytes.Contains(data, []byte(canary)) {
 			t.Errorf("%s holds what was deleted", file)
 		}
@@ -94,7 +93,7 @@ func TestKilledWhileDeleting(t *testing.T) {
 			}
 			d.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/acme", nil)
 		}
-		for file, data := range rig.Files(t, d.State()) {
+		for file, data := range d.Everything() {
 			if bytes.Contains(data, []byte(canary)) {
 				t.Errorf("round %d: %s holds what was deleted", round, file)
 			}
@@ -123,12 +122,15 @@ func TestDeletionOfATokensNamespace(t *testing.T) {
 		if round == 1 {
 			break
 		}
+		if holding(d, canary) == "" {
+			t.Error("nothing holds what is to be deleted")
+		}
 		a.Do(http.StatusForbidden, http.MethodDelete, "/v1/namespaces/a", nil)
 		root.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/a", nil)
 		if r := a.Send(http.MethodGet, "/v1/sessions/"+s, nil, nil); r.Status != http.StatusNotFound {
 			t.Errorf("its session: %d %s", r.Status, r.Body)
 		}
-		if file := holding(t, d.State(), canary); file != "" {
+		if file := holding(d, canary); file != "" {
 			t.Errorf("%s holds what was deleted", file)
 		}
 	}
@@ -178,7 +180,7 @@ func TestDeletionUnderLoad(t *testing.T) {
 	followed := follow(t, acme, "")
 	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/acme", nil)
 	followed("the stream ends by itself")
-	if file := holding(t, d.State(), canary); file != "" {
+	if file := holding(d, canary); file != "" {
 		t.Errorf("%s holds what was deleted", file)
 	}
 	beta.WantValue(beta.Call(inBeta, "double", 21), 42, "persisted")
@@ -201,11 +203,11 @@ func TestDeletionUnderLoad(t *testing.T) {
 	beta.WantValue(beta.Call(inBeta, "double", 21), 42, "persisted")
 }
 
-// holding returns the name of a file below the directory whose name or bytes have the text; "" for none.
-func holding(t *testing.T, dir, text string) string {
-	t.Helper()
-	for name, data := range rig.Files(t, dir) {
-		if bytes.Contains(data, []byte(text)) || strings.Contains(filepath.ToSlash(name), text) {
+// holding returns the name of a file of what is stored whose name or bytes have the text; "" for none.
+func holding(d *rig.Daemon, text string) string {
+	d.T.Helper()
+	for name, data := range d.Everything() {
+		if bytes.Contains(data, []byte(text)) || strings.Contains(name, text) {
 			return name
 		}
 	}

@@ -14,6 +14,7 @@ import (
 // and without tokens, and no other namespace shows any of it.
 func TestEarlierDirectoriesOpenAsDefault(t *testing.T) {
 	t.Parallel()
+	rig.OnDisk(t, "no earlier version kept one")
 	for _, name := range []string{"v1-stopped", "v1-killed"} {
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(filepath.Join(rig.Root(), "internal/store/disk/testdata/directories", name))); err != nil {

@@ -80,13 +80,17 @@ func TestNamespaceMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	rig.WriteAt(t, filepath.Join(other.State(), store.SecretsKeyFile), string(key))
-	if said, code := command("", "store", "import", archive, "--namespace", "b", "--data-dir", other.State()); code == 0 {
+	offline := func(args ...string) (said string, code int) {
+		out, errs, code := other.Client(append([]string{"store"}, args...)...)
+		return out + errs, code
+	}
+	if said, code := offline("import", archive, "--namespace", "b"); code == 0 {
 		t.Errorf("imported over a namespace, and one that the archive lacks: %s", said)
 	}
-	if said, code := command("", "store", "import", archive, "--namespace", "a", "--data-dir", other.State()); code != 0 || !strings.Contains(said, "audit trail of a") {
+	if said, code := offline("import", archive, "--namespace", "a"); code != 0 || !strings.Contains(said, "audit trail of a") {
 		t.Fatalf("store import: %d %s", code, said)
 	}
-	if said, code := command("", "store", "import", archive, "--namespace", "a", "--data-dir", other.State()); code == 0 {
+	if said, code := offline("import", archive, "--namespace", "a"); code == 0 {
 		t.Errorf("imported twice: %s", said)
 	}
 	other.Start()
@@ -108,7 +112,7 @@ func TestNamespaceMoves(t *testing.T) {
 	moved.URL = other.URL
 	moved.WantValue(moved.Call(a.ids["id"][0], "greet", "later"), "hello from a to later", "persisted")
 	other.Stop(syscall.SIGTERM)
-	if said, code := command("", "store", "verify", "--data-dir", other.State()); code != 0 {
+	if said, code := offline("verify"); code != 0 {
 		t.Errorf("store verify: %d %s", code, said)
 	}
 }

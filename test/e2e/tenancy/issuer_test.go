@@ -70,7 +70,7 @@ func TestTokensOfAnIssuerStayUnseen(t *testing.T) {
 	d.Stop(syscall.SIGTERM)
 
 	places := map[string][]byte{"replies": seen.Bytes(), "log": []byte(d.Output.String()), "traces": spans.all()}
-	for name, data := range rig.Files(t, d.State()) {
+	for name, data := range d.Everything() {
 		places["data directory: "+name] = data
 	}
 	for _, r := range m.Requests() {
