@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -8,7 +9,48 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
+
+// slowSessions is a store that makes a session when the test says so, unless who asks gives up before.
+type slowSessions struct {
+	store.Namespace
+	begun, made chan struct{}
+}
+
+func (s *slowSessions) CreateSession(ctx context.Context, session agent.Session, values map[string]json.RawMessage) error {
+	close(s.begun)
+	<-s.made
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return s.Namespace.CreateSession(ctx, session, values)
+}
+
+// A call that runs, and is canceled while its session is made, is kept as canceled: whoever has seen it finds it.
+func TestCanceledBeforeItsSession(t *testing.T) {
+	t.Parallel()
+	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
+	slow := &slowSessions{r.store, make(chan struct{}), make(chan struct{})}
+	r.store = slow
+	id, failed := ids.New("call"), make(chan error, 1)
+	go func() {
+		_, err := r.Call(t.Context(), CallRequest{CallID: id, SessionID: ids.NewSession(true), Ephemeral: true, Role: "calculator", Method: "one"})
+		failed <- err
+	}()
+	<-slow.begun
+	if !r.CancelRunning(id) {
+		t.Error("the call does not run")
+	}
+	close(slow.made)
+	if err := <-failed; err != nil {
+		t.Errorf("the call was refused: %v", err)
+	}
+	got, err := slow.Call(t.Context(), id)
+	if err != nil || got.Outcome == nil || got.Outcome.ErrorType != agent.ErrCanceled {
+		t.Errorf("it is kept as %+v, %v", got.Outcome, err)
+	}
+}
 
 // A call may make its session. A request that is refused, or was answered before, leaves none behind.
 func TestEphemeralSession(t *testing.T) {

@@ -140,11 +140,17 @@ func (r *Runtime) sessionOf(ctx context.Context, q *CallRequest) (agent.Session,
 	return s, err
 }
 
-// begin registers the call as running, and stores its session where that is new.
+// sessionLimit is how long the session of a call may take to be made.
+const sessionLimit = 30 * time.Second
+
+// begin registers the call as running, and stores its session where that is new. A call that ends meanwhile, canceled by who has seen that it
+// runs or at its deadline, has its session nevertheless: it is kept as a call that never started.
 func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err error) {
 	if err := r.enter(c); err != nil || !newSession {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionLimit)
+	defer cancel()
 	if c.fence, err = r.create(ctx, c.session); err != nil {
 		r.leave(c)
 	}
