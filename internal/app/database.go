@@ -73,10 +73,17 @@ func postgresURL(text string) bool {
 	return err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql")
 }
 
+// database is where the store of a database is.
+func (o *Options) database() postgres.Options {
+	po := postgres.DefaultOptions(o.url)
+	po.Direct = o.direct
+	return po
+}
+
 // openDatabase opens the database that replicas share.
 func (a *App) openDatabase(ctx context.Context, o Options, p *parts) (store.Store, error) {
-	po := postgres.DefaultOptions(o.url)
-	po.Direct, po.Logger = o.direct, a.log
+	po := o.database()
+	po.Logger = a.log
 	if o.Now != nil {
 		po.Now = o.Now
 	}

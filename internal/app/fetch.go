@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
+	"github.com/recurgentd/recurgentd/internal/store/postgres"
 )
 
 // openFetch makes what performs the fetches of programs. The connections of a program's namespace put credentials into them.
@@ -52,10 +53,15 @@ func openConnections(o Options, name agent.Namespace, t *fetch.Transport) (*conn
 	return connections.New(connections.Options{Namespace: name, Transport: t, KeyFile: o.SecretsKey(), SecretsDir: o.SecretsDir, Env: env})
 }
 
-// StoredConnections returns the connections in the data directory, and a function that says why the secret of one cannot be had, "" where it
-// can. The daemon may be running.
-func StoredConnections(o Options) (all []agent.Connection, problem func(*agent.Connection) string, err error) {
-	if all, err = disk.StoredConnections(o.DataDir); err != nil {
+// StoredConnections returns the connections in the data directory or the database, and a function that says why the secret of one cannot be
+// had, "" where it can. The daemon may be running.
+func StoredConnections(ctx context.Context, o Options) (all []agent.Connection, problem func(*agent.Connection) string, err error) {
+	if o.Database() {
+		all, err = postgres.StoredConnections(ctx, o.database())
+	} else {
+		all, err = disk.StoredConnections(o.DataDir)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	t, err := fetch.NewTransport(fetch.TransportOptions{})

@@ -53,7 +53,7 @@ Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.
 				if f, found := checkDatabase(cmd.Context(), sh, cmd.Flags()); found {
 					findings = append(findings, f)
 				}
-				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o), checkAccess(cmd.Context(), o, now()), checkModel(cmd.Context(), o), checkSandbox(o), checkNative(o), checkConnections(o), checkClock(now(), newestFile(o.DataDir)))
+				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o), checkAccess(cmd.Context(), o, now()), checkModel(cmd.Context(), o), checkSandbox(o), checkNative(o), checkConnections(cmd.Context(), o), checkClock(now(), newestFile(o.DataDir)))
 			}
 			return printFindings(out, findings)
 		},

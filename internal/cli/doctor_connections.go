@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,10 +12,15 @@ import (
 )
 
 // checkConnections reports the key file, and connections whose secrets cannot be had. It reads what the store has written to its files, which
-// a running daemon may hold.
-func checkConnections(o Options) finding {
+// a running daemon may hold, or to its database.
+func checkConnections(ctx context.Context, o Options) finding {
 	f := finding{Check: "secrets", Result: checkOK, Detail: "no connections"}
-	all, problem, err := app.StoredConnections(o.Options)
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	all, problem, err := app.StoredConnections(ctx, o.Options)
+	if err != nil && o.Database() {
+		return finding{Check: "secrets", Result: checkWarn, Detail: "the database cannot be asked for connections: " + err.Error(), Fix: "see what is said of the database"}
+	}
 	if err != nil {
 		return finding{Check: "secrets", Result: checkFail, Detail: err.Error(), Fix: "recurgentd store verify says what is damaged"}
 	}

@@ -23,6 +23,26 @@ func scanConnection(row pgx.Row) (c agent.Connection, err error) {
 	return c, nil
 }
 
+// StoredConnections returns the connections of the default namespace, none where the database has no tables yet. It changes nothing, and
+// opens no store.
+func StoredConnections(ctx context.Context, o Options) (out []agent.Connection, err error) {
+	conn, err := o.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it changed nothing
+	var made bool
+	if err := conn.QueryRow(ctx, "SELECT to_regclass('connections') IS NOT NULL").Scan(&made); err != nil || !made {
+		return nil, unavailable(err)
+	}
+	rows, err := conn.Query(ctx, "SELECT c.doc FROM connections c JOIN namespaces n ON n.id = c.ns WHERE n.name = $1 ORDER BY c.name", string(agent.DefaultNamespace))
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.Connection, error) { return scanConnection(row) })
+	return out, unavailable(err)
+}
+
 // ListConnections is part of store.Namespace.
 func (n *Namespace) ListConnections(ctx context.Context) (out []agent.Connection, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {

@@ -22,16 +22,9 @@ type Examination struct {
 
 // Examine looks at a database and changes nothing. The error says that it cannot be reached; no error holds a password.
 func Examine(ctx context.Context, o Options) (x Examination, err error) {
-	if err := o.validate(); err != nil {
-		return x, err
-	}
-	config, err := o.direct()
+	conn, err := o.look(ctx)
 	if err != nil {
 		return x, err
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return x, unavailable(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it changed nothing
 	for _, look := range []func(context.Context, *pgx.Conn) error{x.server, x.tables, x.durability} {
@@ -40,6 +33,19 @@ func Examine(ctx context.Context, o Options) (x Examination, err error) {
 		}
 	}
 	return x, nil
+}
+
+// look connects to the database past its pooler, for what opens no store. The caller closes the connection.
+func (o *Options) look(ctx context.Context) (*pgx.Conn, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	config, err := o.direct()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	return conn, unavailable(err)
 }
 
 func (x *Examination) problem(format string, args ...any) {

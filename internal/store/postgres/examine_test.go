@@ -3,9 +3,11 @@
 package postgres
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
 )
 
@@ -29,6 +31,32 @@ func TestExamine(t *testing.T) {
 	o.URL, o.Direct = "postgres://somebody:s3cret@127.0.0.1:1/none", ""
 	if _, err := Examine(t.Context(), o); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("of no server: got %v, want an error without the password", err)
+	}
+}
+
+// The connections of the default namespace are read without a store, those of others are not, and a database without tables has none.
+func TestStoredConnections(t *testing.T) {
+	t.Parallel()
+	o := DefaultOptions(pgtest.NewDatabase(t))
+	if all, err := StoredConnections(t.Context(), o); err != nil || len(all) != 0 {
+		t.Errorf("of an empty database: got %v, %v", all, err)
+	}
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	for _, name := range []agent.Namespace{agent.DefaultNamespace, "acme"} {
+		n, err := s.Namespace(name)
+		if err == nil {
+			_, err = n.PutConnection(t.Context(), agent.Connection{Name: "weather of " + string(name)}, 0, &agent.AuditEntry{ID: "audit_" + string(name)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := StoredConnections(t.Context(), o); err != nil || len(all) != 1 || all[0].Name != "weather of default" {
+		t.Errorf("got %v, %v", all, err)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestLostKey(t *testing.T) {
 		if l := d.LogOf(r); l["failure_class"] != "extrinsic" {
 			t.Errorf("failure_class %v", l["failure_class"])
 		}
-		out, _, _ := rig.Run(t, append(rig.Environment(d.Dir), "RECURGENT_LISTEN=127.0.0.1:0"), "doctor", "--output", "json")
+		out, _, _ := d.Client("doctor", "--listen", "127.0.0.1:0", "--output", "json")
 		var findings []map[string]any
 		if err := json.Unmarshal([]byte(out), &findings); err != nil {
 			t.Fatalf("%v: %s", err, out)
