@@ -144,7 +144,7 @@ func TestCanaries(t *testing.T) {
 	h.lookAround(d, session)
 
 	d.Stop(syscall.SIGTERM)
-	for name, data := range rig.Files(t, d.State()) {
+	for name, data := range d.Everything() {
 		h.search("data directory "+name, data)
 	}
 	for _, r := range m.Requests() {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -105,8 +106,11 @@ func keeps(t *testing.T, d *rig.Daemon, want int) {
 	rig.Until(t, fmt.Sprintf("%d stored files", want), func() bool { return len(stored(d)) == want })
 }
 
-// stored lists what the data directory has of files.
+// stored lists the files of which bytes are stored, and what is to become one.
 func stored(d *rig.Daemon) (names []string) {
+	if names, ok := d.Rows("SELECT coalesce('files/' || file, 'tmp/' || id) FROM blobs"); ok {
+		return names
+	}
 	for _, dir := range []string{"files", "tmp"} {
 		list, _ := os.ReadDir(filepath.Join(d.State(), dir))
 		for _, e := range list {
@@ -332,12 +336,13 @@ func TestUploadsCutShort(t *testing.T) {
 	defer conn.Close()
 	fmt.Fprint(conn, half)
 	rig.Until(t, "the upload to be under way", func() bool { return len(stored(d)) == 2 })
-	if err := d.Cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	d.Wait()
+	d.Stop(syscall.SIGKILL)
 	d.Start()
-	if names := stored(d); len(names) != 1 || string(content(d, kept).Body) != "kept" {
+	left := 1
+	if rig.Store(t) != "disk" {
+		left++ // others could still write it: a database keeps it until nobody has held it for a minute, and then until the next sweep
+	}
+	if names := stored(d); len(names) != left || string(content(d, kept).Body) != "kept" {
 		t.Errorf("after a kill: %v", names)
 	}
 }

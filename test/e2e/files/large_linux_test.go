@@ -160,8 +160,12 @@ func TestLargeFile(t *testing.T) {
 	t.Logf("%d MB: uploaded in %s, grouped (%d rows) in %s, copied in %s, downloaded in %s; the daemon's peak grew by %.1f MiB from %.1f",
 		size>>20, uploaded.Sub(began).Round(time.Millisecond), body.n, grouped.Sub(uploaded).Round(time.Millisecond), copied.Sub(grouped).Round(time.Millisecond),
 		time.Since(copied).Round(time.Millisecond), float64(grown)/(1<<20), float64(before)/(1<<20))
-	if grown > 32<<20 {
-		t.Errorf("the daemon's peak memory grew by %d bytes, at most 32 MiB may be", grown)
+	most := int64(32 << 20)
+	if rig.Store(t) != "disk" {
+		most = 96 << 20 // what pieces leave behind, before it is collected
+	}
+	if grown > most {
+		t.Errorf("the daemon's peak memory grew by %d bytes, at most %d may be", grown, most)
 	}
 }
 

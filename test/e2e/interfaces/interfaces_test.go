@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
@@ -225,23 +224,23 @@ func TestStoredProgramsGetAnInterface(t *testing.T) {
 	d := rig.Start(t, m)
 	s := d.Session("text")
 	d.WantValue(d.Call(s, "slug", "a b"), "a-b", "generated")
-	d.Stop(syscall.SIGTERM)
 	stripped := 0
-	for path, data := range rig.Files(t, d.State()) {
-		var a map[string]any
-		if !strings.HasSuffix(path, ".json") || json.Unmarshal(data, &a) != nil || a["method_name"] != "slug" {
-			continue
+	d.Edit(func(dir string) {
+		for path, data := range rig.Files(t, dir) {
+			var a map[string]any
+			if !strings.HasSuffix(path, ".json") || json.Unmarshal(data, &a) != nil || a["method_name"] != "slug" {
+				continue
+			}
+			for _, g := range a["history"].([]any) {
+				delete(g.(map[string]any), "interface")
+				stripped++
+			}
+			rig.WriteAt(t, path, string(rig.MustJSON(a)))
 		}
-		for _, g := range a["history"].([]any) {
-			delete(g.(map[string]any), "interface")
-			stripped++
-		}
-		rig.WriteAt(t, path, string(rig.MustJSON(a)))
-	}
+	})
 	if stripped != 1 {
 		t.Fatalf("%d generations were stripped", stripped)
 	}
-	d.Start()
 	if a := d.Artifact("text", "slug"); a["interface"] != nil {
 		t.Fatalf("the interface is still there: %v", a["interface"])
 	}

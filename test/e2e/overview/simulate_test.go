@@ -34,7 +34,7 @@ func TestASimulationIsExact(t *testing.T) {
 	note(d.Call(calculator, "value=", 5))
 
 	d.Restart() // everything is in files
-	before := rig.Files(t, d.State())
+	before := d.Stored()
 	for name, patch := range map[string]object{
 		"artifact_read_enabled": {"artifact_read_enabled": false}, "artifact_read_roles": {"artifact_read_roles": []string{"another-role"}}, "force_generation": {"force_generation": true},
 		"repair_enabled": {"repair_enabled": false}, "approval_required": {"approval_required": true}, "promotion.enforce": {"promotion": object{"enforce": true}},
@@ -62,7 +62,7 @@ func TestASimulationIsExact(t *testing.T) {
 	if s := simulate(d, object{"approval_required": true}, 2); s.LookedAt != 2 || len(s.Changed) > 2 {
 		t.Errorf("two calls: %+v", s)
 	}
-	after := rig.Files(t, d.State())
+	after := d.Stored()
 	for name, was := range before {
 		if string(was) != string(after[name]) {
 			t.Errorf("a simulation changed %s", name)

@@ -161,10 +161,13 @@ func (d *Daemon) Look(read func(dir string)) {
 // work in it, or of a copy of its database in that form.
 func (d *Daemon) Stored() map[string][]byte {
 	d.T.Helper()
+	dir := d.State()
 	if d.database != "" {
-		return below(d.T, d.copied())
+		dir = d.copied()
 	}
-	return below(d.T, d.State())
+	all := below(d.T, dir)
+	delete(all, "lock") // names the process that holds the directory
+	return all
 }
 
 // Everything is Stored with all that is left anywhere: in the tables of a database, of which a copy takes only what counts, and in
