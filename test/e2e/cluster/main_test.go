@@ -26,18 +26,25 @@ const (
 // replicas starts n daemons on one database, with the methods counter.next and counter.wait, which waits for the gate.
 func replicas(t *testing.T, n int) (all []*rig.Daemon, gate *apptest.Gate) {
 	t.Helper()
-	database, ca := pgtest.NewDatabase(t), apptest.NewAuthority(t)
 	gate = apptest.NewGate(t)
-	for i := range n {
-		dir := t.TempDir()
-		cert, key := ca.Pair(t, int64(i+2)).Write(t, dir)
-		all = append(all, rig.StartIn(t, nil, []string{"RECURGENT_STORE=" + database}, "--provider", "replay", "--advertise", "127.0.0.1:0", "--cluster-ca", ca.Write(t, dir),
-			"--cluster-cert", cert, "--cluster-key", key, "--fetch-allow", gate.Host, "--runners", "1"))
-	}
+	all = replicasOn(t, pgtest.NewDatabase(t), n, nil, "--provider", "replay", "--fetch-allow", gate.Host)
 	for method, code := range map[string]string{"next": count, "wait": strings.ReplaceAll(wait, "GATE", gate.Host)} {
 		all[0].Do(http.StatusOK, "PUT", rig.MethodPath("counter", method), map[string]any{"code": code})
 	}
 	return all, gate
+}
+
+// replicasOn starts n daemons on the database, with the model behind them where there is one.
+func replicasOn(t *testing.T, database string, n int, m *rig.Model, args ...string) (all []*rig.Daemon) {
+	t.Helper()
+	ca := apptest.NewAuthority(t)
+	for i := range n {
+		dir := t.TempDir()
+		cert, key := ca.Pair(t, int64(i+2)).Write(t, dir)
+		args := append([]string{"--advertise", "127.0.0.1:0", "--cluster-ca", ca.Write(t, dir), "--cluster-cert", cert, "--cluster-key", key, "--runners", "1"}, args...)
+		all = append(all, rig.StartIn(t, m, []string{"RECURGENT_STORE=" + database}, args...))
+	}
+	return all
 }
 
 // next makes the counting call at the replica, again while it is answered 503 with Retry-After.
