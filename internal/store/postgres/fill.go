@@ -253,7 +253,7 @@ func (f *filler) log(doc json.RawMessage) error {
 		key(e.OutcomeErrorType), key(e.ProgramSource), e.WeakSuccess, e.HistoryAccessDetected, e.SystemPrompt != "" || e.UserPrompt != "" || e.Context != nil, x.owner(&e), e.Owner != "",
 		stamp(e.Timestamp), []byte(doc))
 	if ref := e.UserCorrectionReferenceCallID; ref != "" {
-		f.b.Queue("UPDATE calls SET corrected_by = $3 WHERE ns = $1 AND call_id = $2", f.ns, key(ref), key(e.CallID))
+		queueCorrection(f.b, f.ns, ref, e.CallID, "DEFAULT")
 	}
 	return nil
 }

@@ -155,9 +155,17 @@ func (g *group) writeValues(b *pgx.Batch) {
 func (g *group) writeCorrections(b *pgx.Batch) {
 	for _, x := range g.rows {
 		if ref := x.log.UserCorrectionReferenceCallID; ref != "" && x.log.CallID != "" {
-			b.Queue("UPDATE calls SET corrected_by = $3 WHERE ns = $1 AND call_id = $2", x.ns, key(ref), key(x.log.CallID))
+			queueCorrection(b, x.ns, ref, x.log.CallID, "force_generic_plan")
 		}
 	}
+}
+
+// queueCorrection names in the entry of a call the one that asked again. Plans are kept, and one of when calls were few reads all calls of the namespace, so
+// that this is planned each time. mode is the plan_cache_mode of what comes behind it.
+func queueCorrection(b *pgx.Batch, ns int64, call, by, mode string) {
+	b.Queue("SET LOCAL plan_cache_mode = force_custom_plan")
+	b.Queue("UPDATE calls SET corrected_by = $3 WHERE ns = $1 AND call_id = $2", ns, key(call), key(by))
+	b.Queue("SET LOCAL plan_cache_mode = " + mode)
 }
 
 func (g *group) writePatterns(b *pgx.Batch) {
