@@ -33,7 +33,7 @@ var bodies = map[string]string{
 
 // without are the operations that need no database, or are answered from what the daemon remembers.
 var without = []string{"healthz", "metrics", "openapi", "getDocs", "getProblem", "home", "enterConsole", "getConsole", "getConsoleFile", "getMe", "getVersion", "getSystem",
-	"getPolicy", "listSignatures", "getSignature", "getEvents"}
+	"getPolicy", "getEvents"}
 
 // An operation is one of the document, as it is asked for.
 type operation struct {
