@@ -62,10 +62,9 @@ test-postgres: ## what needs PostgreSQL and pgbouncer, which it installs
 	RECURGENTD_TEST_REPLICAS=1 $(GO) test -count 1 -timeout $(TIMEOUT) ./test/e2e/lifecycle ./test/e2e/history
 	$(GO) test -tags postgres -count 1 -timeout $(TIMEOUT) -run '^TestChaosReplicas$$' ./test/e2e/chaos
 
-test-replicas: ## suites on PostgreSQL, which it installs: lifecycle and history with REPLICAS (3) replicas in the place of each daemon, each request at any of them; more with one
+test-replicas: ## 13 suites on PostgreSQL, which it installs, with REPLICAS (3) replicas in the place of each daemon, each request at any of them
 	@scripts/ops-install postgres
-	RECURGENTD_TEST_REPLICAS=$${REPLICAS:-3} $(GO) test -count 1 -timeout $(TIMEOUT) ./test/e2e/lifecycle ./test/e2e/history
-	RECURGENTD_TEST_REPLICAS=1 $(GO) test -count 1 -timeout $(TIMEOUT) $(addprefix ./test/e2e/,tenancy spend files truth evolution why effects overview connections interfaces agents)
+	RECURGENTD_TEST_REPLICAS=$${REPLICAS:-3} $(GO) test -count 1 -p 1 -timeout $(TIMEOUT) $(addprefix ./test/e2e/,lifecycle history tenancy spend files truth evolution why effects overview connections interfaces agents)
 
 test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated programs, crash rounds, chaos, suites on replicas, everything under the race detector. make test and make test-ops run a sample of each
 	$(MAKE) mutate

@@ -5,6 +5,7 @@ package deploy
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,7 +17,7 @@ import (
 )
 
 // The compose file's nginx sends all requests of a session to one server, spreads sessions, and leaves them where they are when
-// another server goes. What docs/scale-out.md shows of it is in its file.
+// another server goes. What they say while the database is away comes to the client, and takes none of them out. What docs/scale-out.md shows of it is in its file.
 func TestOpsBalancer(t *testing.T) {
 	data, err := os.ReadFile("compose/nginx.conf")
 	if err != nil {
@@ -26,7 +27,18 @@ func TestOpsBalancer(t *testing.T) {
 	servers := map[string]*httptest.Server{}
 	for i := range 3 {
 		name := fmt.Sprintf("replica-%d:8420", i+1)
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, name) }))
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/away") {
+				w.Header().Set("Retry-After", "2")
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			fmt.Fprint(w, name)
+		}))
+		_ = s.Listener.Close() // of an address that another process may be given once this server is gone
+		if s.Listener, err = net.Listen("tcp", apptest.Address(t)); err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
 		defer s.Close()
 		servers[name] = s
 		config = strings.Replace(config, "server "+name, "server "+s.Listener.Addr().String(), 1)
@@ -63,6 +75,27 @@ func TestOpsBalancer(t *testing.T) {
 	}
 	if len(share) != 3 || share["replica-1:8420"] < 50 || share["replica-2:8420"] < 50 || share["replica-3:8420"] < 50 {
 		t.Errorf("300 sessions are spread as %v", share)
+	}
+	for id := range owner {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			r, err := http.NewRequest(method, "http://"+address+"/v1/sessions/"+id+"/away", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "2" {
+				t.Fatalf("%s while all are away: %s, Retry-After %q", method, resp.Status, resp.Header.Get("Retry-After"))
+			}
+		}
+	}
+	for id, was := range owner {
+		if now := get(id, ""); now != was {
+			t.Errorf("%s went from %s to %s after all were away", id, was, now)
+		}
 	}
 	servers["replica-2:8420"].Close()
 	for id, was := range owner {

@@ -66,7 +66,8 @@ func NewToken(p Principal, secret string) Token { return Token{p, sha256.Sum256(
 //	name secret [namespace=acme] [scopes=read,call,operate,admin] [rate=50/s] [concurrency=8]
 //
 // The secret is the token, or sha256: and its digest in hex. What is left out is: the default namespace, all scopes, no limits.
-// Empty lines and lines that begin with # are ignored. Errors name the line and quote nothing of it.
+// Empty lines, lines that begin with # and a byte order mark before the first are ignored. No name has characters that nobody sees: two names would
+// look the same. Errors name the line and quote nothing of it.
 func ParseTokens(data []byte) (*Tokens, error) {
 	var tokens []Token
 	type owner struct {
@@ -75,7 +76,7 @@ func ParseTokens(data []byte) (*Tokens, error) {
 	}
 	owners, digests := map[owner]bool{}, map[[32]byte]bool{}
 	number := 0
-	for line := range bytes.Lines(data) {
+	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) { // as some editors begin a file
 		number++
 		fields := strings.Fields(string(line))
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
@@ -103,7 +104,7 @@ func parseToken(fields []string) (t Token, err error) {
 		return t, errors.New("it is not a name and a token")
 	}
 	t.Principal = Principal{Name: fields[0], Namespace: agent.DefaultNamespace, Scopes: All}
-	if err := agent.CheckStoredName("name", t.Name); err != nil {
+	if err := agent.CheckName("name", t.Name); err != nil {
 		return t, fmt.Errorf("the name is refused: %w", err)
 	}
 	if digest, ok := strings.CutPrefix(fields[1], "sha256:"); ok {

@@ -285,3 +285,7 @@ func (a *Artifact) flatten() {
 func (c *ArtifactChange) Creates() bool {
 	return c.Generation != nil || c.Manifest != nil || c.Example != nil || c.Examples != nil && len(*c.Examples) > 0
 }
+
+// Renews reports whether the change, where a person makes it, is a new beginning for the method: programs that failed delay the next one no longer, and what
+// was held of them is forgotten. To allow what programs may reach is none: one that waits for it runs in the next call.
+func (c *ArtifactChange) Renews() bool { return c.Manifest == nil }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
@@ -70,11 +71,21 @@ func (e Expectation) Validate() error {
 	if given != 1 {
 		return errors.New("must have exactly one of value, error_type and schema")
 	}
+	if e.ErrorType != "" && !IsErrorType(e.ErrorType) {
+		return errors.New("error_type must be a lower-case word, such as invalid_input: programs have no errors of other types")
+	}
 	if e.Schema != nil && Kind(e.Schema) != "object" {
 		return errors.New("schema must be an object")
 	}
 	return nil
 }
+
+// same reports whether two expectations demand the same.
+func (e *Expectation) same(o *Expectation) bool {
+	return e.ErrorType == o.ErrorType && sameRaw(e.Value, o.Value) && sameRaw(e.Schema, o.Schema)
+}
+
+func sameRaw(a, b json.RawMessage) bool { return (a == nil) == (b == nil) && equalJSON(a, b) }
 
 // String describes the expectation for people and models.
 func (e Expectation) String() string {
@@ -171,14 +182,15 @@ func (x *Example) Size() int {
 }
 
 // CheckExamples reports why the list cannot be kept, as an *InputError: too many, too large, an invalid expectation, or
-// two for the same input (code example_conflict), in whatever form of what the method takes, which may be nil.
+// two for the same input (code example_conflict), in whatever form of what the method takes, which may be nil. Examples of
+// different states do not meet: the bounds are of each state, and a proposal may be for the input of an active one.
 func CheckExamples(list []Example, takes *Interface) error {
-	if len(list) > MaxExamples {
-		return &InputError{Code: "too_large", Pointer: "/examples", Detail: fmt.Sprintf("%d examples, a method has at most %d", len(list), MaxExamples)}
-	}
-	size := 0
+	count, size := map[string]int{}, map[string]int{}
 	for i := range list {
 		x, at := &list[i], fmt.Sprintf("/examples/%d", i)
+		if count[x.State]++; count[x.State] > MaxExamples {
+			return &InputError{Code: "too_large", Pointer: "/examples", Detail: fmt.Sprintf("%d examples, a method has at most %d", len(list), MaxExamples)}
+		}
 		if x.ID != "" && (CheckName("id", x.ID) != nil || len(x.ID) > MaxExampleID) {
 			return &InputError{Code: "invalid_example", Pointer: at + "/id", Detail: fmt.Sprintf("must have 1 to %d bytes, no slashes, no control or invisible characters", MaxExampleID), Hint: "leave it out, and it is given one"}
 		}
@@ -191,14 +203,14 @@ func CheckExamples(list []Example, takes *Interface) error {
 		if x.Tolerance != nil && *x.Tolerance < 0 {
 			return &InputError{Code: "invalid_example", Pointer: at + "/tolerance", Detail: "must not be negative"}
 		}
-		if size += x.Size(); size > MaxExamplesBytes {
+		if size[x.State] += x.Size(); size[x.State] > MaxExamplesBytes {
 			return &InputError{Code: "too_large", Pointer: at, Detail: fmt.Sprintf("the examples of a method take at most %d bytes", MaxExamplesBytes)}
 		}
 		for j := range list[:i] {
 			if x.ID != "" && list[j].ID == x.ID {
 				return &InputError{Code: "example_conflict", Pointer: at + "/id", Detail: fmt.Sprintf("is the id of /examples/%d, too", j), Hint: "leave it out, and it is given one"}
 			}
-			if takes.sameQuestion(&list[j], x) {
+			if list[j].State == x.State && takes.sameQuestion(&list[j], x) {
 				return &InputError{Code: "example_conflict", Pointer: at, Detail: fmt.Sprintf("has the same input as /examples/%d", j), Hint: "keep one of them"}
 			}
 		}
@@ -209,6 +221,19 @@ func CheckExamples(list []Example, takes *Interface) error {
 // sameQuestion reports whether two examples ask the same: the input and the context are equal.
 func (f *Interface) sameQuestion(a, b *Example) bool {
 	return f.SameInput(a.Args, a.Kwargs, b.Args, b.Kwargs) && equalJSON(orEmpty(a.Context), orEmpty(b.Context))
+}
+
+// ExamplesRevision is a positive number that differs where people see other examples, 0 for none.
+func ExamplesRevision(list []Example) int64 {
+	if len(list) == 0 {
+		return 0
+	}
+	sum := fnv.New64a()
+	for _, x := range list {
+		x.Effects, x.TakenAt = nil, time.Time{} // what is replayed is not shown
+		_, _ = sum.Write(Encoded(x))            // cannot fail
+	}
+	return max(1, int64(sum.Sum64()>>1)) //nolint:gosec // half of its range
 }
 
 // ActiveExamples returns the examples that programs are held to.
@@ -233,6 +258,15 @@ func (a *Artifact) Example(id string) *Example {
 		}
 	}
 	return nil
+}
+
+// Proposes reports whether x is one of the proposals as it stands, whatever else of it is left out.
+func (a *Artifact) Proposes(x *Example) bool {
+	if a == nil || x.ID == "" {
+		return false
+	}
+	old := a.Example(x.ID)
+	return old != nil && old.State == ExampleProposed && a.Takes().sameQuestion(old, x) && old.Expect.same(&x.Expect)
 }
 
 // putExample adds the example. A later one for the same input replaces the earlier, except that a proposal does not

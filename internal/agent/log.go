@@ -166,7 +166,8 @@ type LogEntry struct {
 	Usage            Usage           `json:"usage"`
 	SandboxLevel     string          `json:"sandbox_level"`
 	Replayable       bool            `json:"replayable"`
-	ReplayableReason string          `json:"replayable_reason,omitempty"`
+	ReplayableReason string          `json:"replayable_reason,omitempty"` // in words
+	ReplayableCode   string          `json:"replayable_code,omitempty"`   // of the reason: ReasonCode; put in when the entry is read
 	Warnings         []string        `json:"warnings,omitempty"`
 	SystemPrompt     string          `json:"system_prompt,omitempty"` // with debug on, as the two below
 	UserPrompt       string          `json:"user_prompt,omitempty"`

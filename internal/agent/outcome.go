@@ -52,6 +52,19 @@ func ErrorTypes() []string {
 		ErrToolRegistry, ErrGuardrailExhausted, ErrOutcomeRepairExhausted, ErrInvalidHistoryValue, ErrInvalidHistoryElement, ErrFileNotFound}
 }
 
+// IsErrorType reports whether a program's error can be of that type: a lower-case word of at most 64 letters, digits and underscores.
+func IsErrorType(t string) bool {
+	if len(t) == 0 || len(t) > 64 || t[0] < 'a' || t[0] > 'z' {
+		return false
+	}
+	for i := range len(t) {
+		if c := t[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
 // Retriable reports whether an error of that type is worth the caller's second try by default.
 func Retriable(errorType string) bool {
 	switch errorType {

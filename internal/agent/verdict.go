@@ -12,7 +12,7 @@ const (
 	VerdictWrong = "wrong"
 )
 
-// MaxVerdicts is how many verdicts an artifact keeps, the newest.
+// MaxVerdicts is how many verdicts in force an artifact keeps, the newest, and how many proposed ones beside them.
 const MaxVerdicts = 256
 
 // Verdict is a person's judgement of one call.
@@ -44,7 +44,7 @@ type Verdict struct {
 // Same reports whether two verdicts say the same.
 func (v *Verdict) Same(w *Verdict) bool {
 	return v.Verdict == w.Verdict && v.Note == w.Note && v.ExpectedErrorType == w.ExpectedErrorType && v.State == w.State &&
-		(v.Expected == nil) == (w.Expected == nil) && equalJSON(v.Expected, w.Expected)
+		sameRaw(v.Expected, w.Expected)
 }
 
 // Verdict returns the verdict on the call, nil when there is none.
@@ -97,7 +97,13 @@ func (a *Artifact) CalledWrong(args []json.RawMessage, kwargs json.RawMessage) b
 func (a *Artifact) putVerdict(v Verdict) {
 	a.dropVerdict(v.CallID)
 	a.Verdicts = append([]Verdict{v}, a.Verdicts...)
-	a.Verdicts = a.Verdicts[:min(len(a.Verdicts), MaxVerdicts)]
+	kept := 0
+	a.Verdicts = slices.DeleteFunc(a.Verdicts, func(w Verdict) bool { // proposals displace nothing that counts
+		if w.State == v.State {
+			kept++
+		}
+		return w.State == v.State && kept > MaxVerdicts
+	})
 	a.supersede(&v)
 }
 

@@ -532,8 +532,31 @@ func TestRespondAsync(t *testing.T) {
 	if got := g.ask("POST", calls, `{"method":"add"}`, `Prefer: RESPOND-ASYNC; foo, wait="60"`); got.status != 500 {
 		t.Errorf("a call without a result: %d %s", got.status, got.body)
 	}
+	g.fake.done = make(chan runtime.CallResult, 1)
+	g.fake.done <- runtime.CallResult{Err: fmt.Errorf("the disk: %w", store.ErrReadOnly)}
+	if got := g.ask("POST", calls, `{"method":"add"}`, "Prefer: respond-async, wait=60"); got.status != 503 || got.json(t)["code"] != "read_only" {
+		t.Errorf("a call that could not be kept: %d %s", got.status, got.body)
+	}
 	if got := g.ask("POST", calls, `{"method":"add"}`, "Prefer: wait=1, return=minimal"); got.status != 200 || !slices.Contains(g.fake.asked, "Call") {
 		t.Errorf("without respond-async: %d, asked %v", got.status, g.fake.asked)
+	}
+}
+
+// A client that names no time gets 202 however quick its call is; what its key stands for is over.
+func TestRespondAsyncAtOnce(t *testing.T) {
+	t.Parallel()
+	calls := "/v1/sessions/" + knownSession + "/calls"
+	g := newRig(t, nil)
+	for range 20 {
+		for _, replayed := range []bool{false, true} {
+			g.fake.done = make(chan runtime.CallResult, 1)
+			g.fake.done <- runtime.CallResult{Body: mustJSON(t, reply1("calculator", "add")), OK: true, Replayed: replayed}
+			close(g.fake.done)
+			want := map[bool]int{false: 202, true: 200}[replayed]
+			if got := g.ask("POST", calls, `{"method":"add"}`, "Prefer: respond-async"); got.status != want || got.json(t)["call_id"] != knownCall {
+				t.Fatalf("replayed %t: %d %s, want %d", replayed, got.status, got.body, want)
+			}
+		}
 	}
 }
 

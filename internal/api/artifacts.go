@@ -21,6 +21,7 @@ type artifactSummary struct {
 	ContractFingerprint   string      `json:"contract_fingerprint"`
 	SuccessCount          int64       `json:"success_count"`
 	FailureCount          int64       `json:"failure_count"`
+	AuthoredErrorCount    int64       `json:"authored_error_count"` // errors that its programs returned themselves: no failures
 	RecentFailureRate     float64     `json:"recent_failure_rate"`
 	LastFailureClass      agent.Class `json:"last_failure_class"`
 	RepairCountSinceRegen int         `json:"repair_count_since_regen"`
@@ -50,7 +51,7 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	for _, a := range all { // by method
 		if a.MethodName > after && len(summaries) <= limit {
 			summaries = append(summaries, artifactSummary{a.Role, a.MethodName, a.LifecycleState, a.CurrentID, a.CodeChecksum, a.ContractFingerprint,
-				a.SuccessCount, a.FailureCount, a.RecentFailureRate, a.LastFailureClass, a.RepairCountSinceRegen, a.Cacheable, a.Quarantined, a.Pinned,
+				a.SuccessCount, a.FailureCount, a.AuthoredErrorCount, a.RecentFailureRate, a.LastFailureClass, a.RepairCountSinceRegen, a.Cacheable, a.Quarantined, a.Pinned,
 				a.CreatedAt, a.LastUsedAt, a.Revision})
 		}
 	}
@@ -165,6 +166,10 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	revision, err := wantedRevision(r, 1)
+	if err != nil {
+		return err
+	}
 	var code, reason string
 	var declared agent.Declaration
 	given := false
@@ -191,9 +196,16 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	if !given {
 		return required("code", "send the Go source of the program")
 	}
-	a, err := w.run.PutProgram(r.Context(), operator.ProgramPut{Role: role, Method: method, Source: code, Declaration: declared, Reason: reason, Actor: w.owner})
+	revision, err = existing(revision, func() error {
+		_, err := w.run.Artifact(r.Context(), role, method)
+		return err
+	}, "there is no artifact of "+strconv.Quote(role)+" "+strconv.Quote(method), "leave If-Match out to make it")
 	if err != nil {
 		return err
+	}
+	a, err := w.run.PutProgram(r.Context(), operator.ProgramPut{Role: role, Method: method, Source: code, Declaration: declared, Revision: revision, Reason: reason, Actor: w.owner})
+	if err != nil {
+		return preconditionOf(err, revision)
 	}
 	broken, err := w.run.BrokenExamples(r.Context(), role, method, w.owner)
 	if err != nil {
@@ -208,6 +220,20 @@ func (s *server) deleteArtifact(w *reply, r *http.Request) error {
 		return err
 	}
 	reason, err := queryReason(r)
+	if err != nil {
+		return err
+	}
+	revision, err := wantedRevision(r, 1)
+	if err != nil {
+		return err
+	}
+	err = unchanged(revision, func() (int64, error) {
+		a, err := w.run.Artifact(r.Context(), role, method)
+		if err != nil {
+			return 0, err
+		}
+		return a.Revision, nil
+	})
 	if err != nil {
 		return err
 	}

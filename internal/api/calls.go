@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -158,15 +159,11 @@ func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wai
 	if err != nil {
 		return noSession(err, q.SessionID)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), wait)
-	defer cancel()
-	select {
-	case res, ok := <-done:
-		if !ok || len(res.Body) == 0 {
-			return errNoResult
+	if res, over := await(r.Context(), done, wait); over {
+		if len(res.Body) == 0 {
+			return noSession(cmp.Or(res.Err, errNoResult), q.SessionID)
 		}
 		return s.sendResult(w, res)
-	case <-ctx.Done():
 	}
 	kept := w.held
 	w.held = held{owner: kept.owner}
@@ -179,6 +176,27 @@ func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wai
 	h.Set("Preference-Applied", "respond-async")
 	h.Set("Retry-After", "1")
 	return s.sendNow(w, http.StatusAccepted, accepted{callID, q.SessionID, agent.StatusRunning})
+}
+
+// await waits for a call's end as long as its client said. Where it said nothing, a call that was begun is not over however quick it was, so that
+// the reply does not depend on that; a call that an Idempotency-Key stands for is.
+func await(ctx context.Context, done <-chan runtime.CallResult, wait time.Duration) (res runtime.CallResult, over bool) {
+	if wait == 0 {
+		select {
+		case res = <-done:
+			return res, res.Replayed
+		default:
+			return res, false
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	select {
+	case res = <-done:
+		return res, true
+	case <-ctx.Done():
+		return res, false
+	}
 }
 
 func (s *server) listCalls(w *reply, r *http.Request) error {

@@ -133,6 +133,16 @@ func (f *fields) integer(pointer string, v []byte, into *int, lo, hi int) {
 	*into = n
 }
 
+func (f *fields) number(pointer string, v []byte, into **float64) {
+	switch {
+	case isNull(v):
+	case strict.Kind(v) != "a number":
+		f.wrongKind(pointer, "a number", v)
+	case json.Unmarshal(v, into) != nil:
+		f.bad(pointer, "is too large a number", "")
+	}
+}
+
 // raw takes any value but null as it is.
 func (f *fields) raw(v []byte, into *json.RawMessage) {
 	if !isNull(v) {

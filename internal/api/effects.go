@@ -32,7 +32,7 @@ func (s *server) putEffects(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	revision, err := wantedRevision(r)
+	revision, err := wantedRevision(r, 0)
 	if err != nil {
 		return err
 	}

@@ -122,8 +122,8 @@ func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, 
 	return knownCall, f.done, nil
 }
 
-func (f *fake) Why(_ context.Context, id string) (*why.Explanation, error) {
-	in := why.Input{Policy: &agent.Policy{}, PolicyNow: &agent.Policy{}, Select: runtime.Select}
+func (f *fake) Why(_ context.Context, id string, asker why.Asker) (*why.Explanation, error) {
+	in := why.Input{Asker: asker, Policy: &agent.Policy{}, PolicyNow: &agent.Policy{}, Select: runtime.Select}
 	in.Call.Log = agent.LogEntry{CallID: id, Role: "r", Method: "m", OutcomeStatus: agent.StatusRunning}
 	return why.Explain(&in), f.known("Why", id, knownCall)
 }
@@ -557,7 +557,8 @@ func (f *fake) Examples(context.Context, string, string) ([]agent.Example, error
 	return []agent.Example{}, f.note("Examples")
 }
 
-func (f *fake) PutExamples(_ context.Context, _, _ string, list []agent.Example, _ string) ([]agent.Example, error) {
+func (f *fake) PutExamples(_ context.Context, q operator.ExamplesPut) ([]agent.Example, error) {
+	list := q.Examples
 	for i := range list {
 		list[i].ID, list[i].State = "ex_known", agent.ExampleActive
 	}

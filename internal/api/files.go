@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Files is what the interface asks about files.
@@ -125,8 +127,20 @@ func (s *server) listFiles(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(views, limit, func(v fileView) string { return v.ID }))
 }
 
+// fileID returns the id of the path, or the problem that there is no such file.
+func fileID(r *http.Request) (string, error) {
+	id, ok := idParam(r, "id")
+	if !ok {
+		return "", missing(store.ErrNotFound, "file of that id")
+	}
+	return id, nil
+}
+
 func (s *server) getFile(w *reply, r *http.Request) error {
-	id, _ := idParam(r, "id")
+	id, err := fileID(r)
+	if err != nil {
+		return err
+	}
 	f, err := w.run.File(r.Context(), w.fileOwner(), id)
 	if err != nil {
 		return missing(err, "file "+id)
@@ -135,7 +149,10 @@ func (s *server) getFile(w *reply, r *http.Request) error {
 }
 
 func (s *server) deleteFile(w *reply, r *http.Request) error {
-	id, _ := idParam(r, "id")
+	id, err := fileID(r)
+	if err != nil {
+		return err
+	}
 	if err := w.run.DeleteFile(r.Context(), w.fileOwner(), id, w.owner); err != nil {
 		return missing(err, "file "+id)
 	}
@@ -144,7 +161,10 @@ func (s *server) deleteFile(w *reply, r *http.Request) error {
 
 // getFileContent sends the bytes, or ranges of them. A browser saves them and runs nothing, whatever they are.
 func (s *server) getFileContent(w *reply, r *http.Request) error {
-	id, _ := idParam(r, "id")
+	id, err := fileID(r)
+	if err != nil {
+		return err
+	}
 	f, err := w.run.OpenFile(r.Context(), w.fileOwner(), id)
 	if err != nil {
 		return missing(err, "file "+id)
@@ -159,15 +179,18 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("ETag", strconv.Quote(f.SHA256))
-	ranged := &rangeWriter{ResponseWriter: w}
-	http.ServeContent(ranged, r, "", f.CreatedAt, f.SectionReader)
-	if !ranged.refused {
+	if !strings.HasPrefix(r.Header.Get("Range"), "bytes=") {
+		r.Header.Del("Range") // in other units: as if there were none (RFC 9110)
+	}
+	content := &contentWriter{ResponseWriter: w}
+	http.ServeContent(content, r, "", f.CreatedAt, f.SectionReader)
+	if content.refused == "" {
 		return nil
 	}
 	for _, name := range []string{"Content-Disposition", "ETag", "Last-Modified"} {
 		h.Del(name)
 	}
-	return fault(codeRange, "", "")
+	return fault(content.refused, "", "")
 }
 
 // disposition has a browser save the file under its name, or its id where that cannot be written in a header.
@@ -182,20 +205,25 @@ func disposition(f agent.File) string {
 	return "attachment"
 }
 
-// rangeWriter holds back the plain text with which net/http refuses a range.
-type rangeWriter struct {
+// contentWriter holds back the plain replies with which net/http refuses a range or a precondition.
+type contentWriter struct {
 	http.ResponseWriter
-	refused bool
+	refused string // the code of the problem; "" for none
 }
 
-func (w *rangeWriter) WriteHeader(status int) {
-	if w.refused = status == http.StatusRequestedRangeNotSatisfiable; !w.refused {
+func (w *contentWriter) WriteHeader(status int) {
+	switch status {
+	case http.StatusRequestedRangeNotSatisfiable:
+		w.refused = codeRange
+	case http.StatusPreconditionFailed:
+		w.refused = codePrecondition
+	default:
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
-func (w *rangeWriter) Write(b []byte) (int, error) {
-	if w.refused {
+func (w *contentWriter) Write(b []byte) (int, error) {
+	if w.refused != "" {
 		return len(b), nil
 	}
 	return w.ResponseWriter.Write(b)

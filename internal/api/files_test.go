@@ -75,7 +75,7 @@ func TestUploadOutlastsTheRequestsTime(t *testing.T) {
 // One whose client sends nothing any more ends.
 func TestUploadEndsByIdleness(t *testing.T) {
 	t.Parallel()
-	conn := uploadServer(t, 20*time.Millisecond)
+	conn := uploadServer(t, time.Second) // in which the reply is to be written, too
 	fmt.Fprint(conn, "POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nte")
 	if status, body := answerOn(t, bufio.NewReader(conn)); status != http.StatusRequestTimeout || body["code"] != "upload_idle" {
 		t.Errorf("got %d %v", status, body)

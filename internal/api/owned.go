@@ -132,11 +132,11 @@ func (o *owned) Replay(ctx context.Context, id string) (operator.ReplayReport, e
 	return o.all.Replay(ctx, id)
 }
 
-func (o *owned) Why(ctx context.Context, id string) (*why.Explanation, error) {
+func (o *owned) Why(ctx context.Context, id string, asker why.Asker) (*why.Explanation, error) {
 	if err := o.call(ctx, id); err != nil {
 		return nil, err
 	}
-	return o.all.Why(ctx, id)
+	return o.all.Why(ctx, id, asker)
 }
 
 func (o *owned) CallEvents(ctx context.Context, id, after string, emit func(progress.Event) error) error {

@@ -12,8 +12,9 @@ import (
 // mustExist is the revision of If-Match with a star.
 const mustExist = store.AnyRevision - 1
 
-// wantedRevision reads If-Match and If-None-Match: 0 is "must be new", store.AnyRevision is "whatever it is".
-func wantedRevision(r *http.Request) (int64, error) {
+// wantedRevision reads If-Match and If-None-Match: 0 is "must be new", store.AnyRevision is "whatever it is". least is the lowest revision that a
+// reply names: 0 where what nobody has set yet has one.
+func wantedRevision(r *http.Request, least int64) (int64, error) {
 	for _, name := range []string{"If-Match", "If-None-Match"} {
 		if len(r.Header[name]) > 1 {
 			return 0, fault(codeParameter, name+" is there more than once", "").in("header:"+name, "must be there once")
@@ -33,7 +34,7 @@ func wantedRevision(r *http.Request) (int64, error) {
 		return mustExist, nil
 	}
 	n, err := strconv.ParseInt(strings.Trim(match, `"`), 10, 64)
-	if err != nil || n < 1 {
+	if err != nil || n < least {
 		return 0, fault(codeParameter, "If-Match is not an ETag of this daemon", `such as If-Match: "7"`).in("header:If-Match", "must be a quoted revision")
 	}
 	return n, nil
@@ -59,6 +60,22 @@ func existing(revision int64, find func() error, detail, hint string) (int64, er
 		return 0, err
 	}
 	return store.AnyRevision, nil
+}
+
+// unchanged returns the problem that what is about to go has another revision than the one that is wanted. A change between the look and
+// the operation goes unnoticed: what is archived can be restored with it. now returns store.ErrNotFound where there is nothing.
+func unchanged(revision int64, now func() (int64, error)) error {
+	if revision == store.AnyRevision {
+		return nil
+	}
+	have, err := now()
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if revision == mustExist && err == nil || revision == have {
+		return nil
+	}
+	return fault(codePrecondition, "", "")
 }
 
 func (s *server) sendRevision(w *reply, status int, revision int64, v any) error {

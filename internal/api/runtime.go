@@ -45,7 +45,7 @@ type Sessions interface {
 	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
 	Cancel(ctx context.Context, callID, actor string) error
 	Replay(ctx context.Context, callID string) (operator.ReplayReport, error)
-	Why(ctx context.Context, callID string) (*why.Explanation, error)
+	Why(ctx context.Context, callID string, asker why.Asker) (*why.Explanation, error)
 	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
 	Events(ctx context.Context, q operator.EventQuery, emit func(progress.Event) error) error
 
@@ -111,7 +111,7 @@ type Shared interface {
 	Holdings(ctx context.Context) (*Holdings, error)
 	Erased() context.Context // ends when the namespace is deleted
 	Usage(ctx context.Context, q spend.UsageQuery) (spend.UsageReport, error)
-	Nearly(owner, role, method string) (ratio float64, near bool)
+	Nearly(owner, role, method string, daemon bool) (ratio float64, near bool)
 	Settled() error
 	Version() operator.VersionInfo
 }

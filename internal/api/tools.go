@@ -75,7 +75,7 @@ func (s *server) putTool(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	revision, err := wantedRevision(r)
+	revision, err := wantedRevision(r, 1)
 	if err != nil {
 		return err
 	}
@@ -136,6 +136,17 @@ func (s *server) deleteTool(w *reply, r *http.Request) error {
 		return err
 	}
 	reason, err := queryReason(r)
+	if err != nil {
+		return err
+	}
+	revision, err := wantedRevision(r, 1)
+	if err != nil {
+		return err
+	}
+	err = unchanged(revision, func() (int64, error) {
+		t, err := w.run.Tool(r.Context(), role)
+		return t.Revision, err
+	})
 	if err != nil {
 		return err
 	}

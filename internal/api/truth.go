@@ -10,12 +10,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Truth is what the interface asks of people's verdicts and examples.
 type Truth interface {
 	Examples(ctx context.Context, role, method string) ([]agent.Example, error)
-	PutExamples(ctx context.Context, role, method string, list []agent.Example, actor string) ([]agent.Example, error)
+	PutExamples(ctx context.Context, q operator.ExamplesPut) ([]agent.Example, error)
 	DecideExample(ctx context.Context, q operator.ExampleDecision) ([]agent.Example, error)
 	RunExamples(ctx context.Context, q operator.ExampleQuery) (operator.ExampleRun, error)
 	Try(ctx context.Context, q operator.TryRequest) (operator.TryReport, error)
@@ -36,7 +37,11 @@ func (s *server) getExamples(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, shown(all))
+	return s.sendExamples(w, all)
+}
+
+func (s *server) sendExamples(w *reply, all []agent.Example) error {
+	return s.sendRevision(w, http.StatusOK, agent.ExamplesRevision(all), shown(all))
 }
 
 // shown leaves out what examples replay: recorded effects are for runs.
@@ -54,6 +59,10 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	revision, err := wantedRevision(r, 0)
+	if err != nil {
+		return err
+	}
 	var all []agent.Example
 	err = s.decode(w, r, false, func(f *fields, name, v []byte) {
 		if string(name) != "examples" {
@@ -68,11 +77,21 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 	if all == nil {
 		return required("examples", `such as {"examples": [{"args": [1000], "expect": {"value": 700}}]}`)
 	}
-	kept, err := w.run.PutExamples(r.Context(), role, method, all, w.owner)
+	revision, err = existing(revision, func() error {
+		kept, err := w.run.Examples(r.Context(), role, method)
+		if err == nil && len(kept) == 0 {
+			err = store.ErrNotFound
+		}
+		return err
+	}, "the method has no examples yet", "leave If-Match out to put some")
 	if err != nil {
-		return noArtifact(err, role, method)
+		return err
 	}
-	return s.send(w, http.StatusOK, shown(kept))
+	kept, err := w.run.PutExamples(r.Context(), operator.ExamplesPut{Role: role, Method: method, Examples: all, Revision: revision, Actor: w.owner})
+	if err != nil {
+		return noArtifact(preconditionOf(err, revision), role, method)
+	}
+	return s.sendExamples(w, kept)
 }
 
 // examples reads a list of examples; nil for null.
@@ -109,9 +128,7 @@ func (f *fields) example(at string, v []byte) agent.Example {
 		case "expect":
 			f.expectation(at+"/expect", value, &x.Expect)
 		case "tolerance":
-			if json.Unmarshal(value, &x.Tolerance) != nil {
-				f.wrongKind(at+"/tolerance", "a number", value)
-			}
+			f.number(at+"/tolerance", value, &x.Tolerance)
 		case "note":
 			f.short(at+"/note", value, &x.Note, maxNote)
 		case "state", "by", "created_at", "call_id", "session_id": // as GET shows them; the daemon's own
@@ -157,7 +174,7 @@ func (s *server) decideExample(accept bool) handler {
 		if err != nil {
 			return missing(err, "proposed example "+strconv.Quote(id))
 		}
-		return s.send(w, http.StatusOK, shown(all))
+		return s.sendExamples(w, all)
 	}
 }
 
@@ -208,7 +225,7 @@ func (s *server) try(w *reply, r *http.Request) error {
 		case "context":
 			f.object("/context", v, &q.Context)
 		case "fetch":
-			var mode string
+			mode := "live"
 			f.text("/fetch", v, &mode)
 			if q.NoFetch = mode == "denied"; mode != "live" && mode != "denied" {
 				f.bad("/fetch", "must be live or denied", "")

@@ -36,9 +36,10 @@ func (s *server) getUsage(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, report)
 }
 
-// warnOfSpend says in a header how much is used of a cap that the call counts for, once that is 80 percent.
+// warnOfSpend says in a header how much is used of a cap that the call counts for, once that is 80 percent. Of the daemon's only those hear who
+// may see it.
 func (s *server) warnOfSpend(w *reply, role, method string) {
-	if ratio, near := w.run.Nearly(w.owner, role, method); near {
+	if ratio, near := w.run.Nearly(w.owner, role, method, w.who.Scopes.Has(access.Admin)); near {
 		w.Header().Set("Recurgent-Spend", strconv.FormatFloat(ratio, 'f', 2, 64))
 	}
 }

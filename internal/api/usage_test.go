@@ -16,7 +16,12 @@ func (f *fake) Usage(_ context.Context, q spend.UsageQuery) (spend.UsageReport, 
 	return spend.UsageReport{Currency: "USD", Data: []spend.UsageRow{{Key: "alice", Calls: 1}}, Limits: []spend.Limit{{Scope: spend.ScopeNamespace, Window: spend.WindowDay, Limit: 10, ResetsAt: at}}}, f.note("Usage")
 }
 
-func (f *fake) Nearly(owner, _, _ string) (float64, bool) { return f.spent, f.spent >= 0.8 }
+func (f *fake) Nearly(owner, _, _ string, daemon bool) (float64, bool) {
+	if daemon {
+		return f.spent, f.spent >= 0.8
+	}
+	return 0, false
+}
 
 func TestUsageRoute(t *testing.T) {
 	t.Parallel()
@@ -69,6 +74,15 @@ func TestSpendHeader(t *testing.T) {
 				t.Errorf("%s at %v: %d, %q %s", path, c.spent, got.status, got.header.Get("Recurgent-Spend"), got.body)
 			}
 		}
+	}
+	tokens, err := access.ParseTokens([]byte("ann 0123456789abcdef scopes=call"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g = newRig(t, func(o *Options) { o.Auth = tokens })
+	g.fake.spent = 0.9 // as of the daemon's cap, which needs admin
+	if got := g.ask("POST", "/v1/sessions/"+knownSession+"/calls", `{"method":"m"}`, "Authorization: Bearer 0123456789abcdef"); got.status != 200 || got.header.Get("Recurgent-Spend") != "" {
+		t.Errorf("without admin: %d, %q %s", got.status, got.header.Get("Recurgent-Spend"), got.body)
 	}
 }
 

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,6 +15,14 @@ import (
 const maxNote = 4 << 10 // bytes of a note
 
 func noCall(err error, id string) error { return missing(err, "call "+strconv.Quote(id)) }
+
+// unproposed is the problem of a change that only those who may operate can make.
+func (w *reply) unproposed(err error) error {
+	if errors.Is(err, operator.ErrInForce) {
+		return cmp.Or(w.needs(access.Operate), err)
+	}
+	return err
+}
 
 // postVerdict records what a person says of a call. With Prefer: wait=N it waits for the first attempt at a correction.
 func (s *server) postVerdict(w *reply, r *http.Request) error {
@@ -49,7 +59,7 @@ func (s *server) postVerdict(w *reply, r *http.Request) error {
 	}
 	judged, tried, err := w.run.Judge(r.Context(), id, j)
 	if err != nil {
-		return noCall(err, id)
+		return noCall(w.unproposed(err), id)
 	}
 	if tried != nil && wait > 0 {
 		timer := time.NewTimer(wait)
@@ -85,7 +95,7 @@ func (s *server) deleteVerdict(w *reply, r *http.Request) error {
 		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
 	}
 	if err := w.run.DropVerdict(r.Context(), id, w.owner, w.who.Scopes.Has(access.Operate)); err != nil {
-		return missing(err, "verdict on the call "+strconv.Quote(id))
+		return missing(w.unproposed(err), "verdict on the call "+strconv.Quote(id))
 	}
 	return s.noContent(w)
 }

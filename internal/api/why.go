@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
 )
 
 // Forms of an explanation.
@@ -20,7 +23,7 @@ func (s *server) explainCall(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x, err := w.run.Why(r.Context(), id)
+	x, err := w.run.Why(r.Context(), id, why.Asker{Call: w.who.Scopes.Has(access.Call), Operate: w.who.Scopes.Has(access.Operate)})
 	if err != nil {
 		return missing(err, "call "+id)
 	}

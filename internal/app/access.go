@@ -137,11 +137,12 @@ func (a *App) openAccess(o *Options, m *telemetry.Metrics) error {
 	}
 	if o.certificate != nil {
 		a.scheme = "https"
-		a.useTLS(o.certificate, m)
+		a.useTLS(o, m)
 	} else if o.guarded() && !o.Local() {
 		a.log.Warn().Str("listen", o.Listen).Msg("tokens travel without TLS: use --tls-cert and --tls-key, or a proxy with TLS in front")
 	}
 	a.watchCluster(o, m)
+	a.reportEnds(o, m)
 	a.onStop("watching files", a.files.start())
 	return nil
 }

@@ -106,12 +106,12 @@ func TestTwoInOneProcess(t *testing.T) {
 func TestStartAndStop(t *testing.T) {
 	t.Parallel()
 	o := options(t)
+	o.Listen = ownPort(t)
 	for range 3 {
-		a, err := app.New(t.Context(), o)
+		a, err := newOn(t, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Listen = a.Addr() // from now on the same port
 		a.Start()
 		stop(t, a)
 		stop(t, a) // may be called twice
@@ -163,6 +163,20 @@ func released(t *testing.T, address string) {
 	t.Errorf("the port was not given back: %v", err)
 }
 
+// newOn is app.New on a port that was in use a moment ago: while a process that is being started holds it, it is tried again.
+func newOn(t *testing.T, o app.Options) (*app.App, error) {
+	t.Helper()
+	a, err := app.New(t.Context(), o)
+	for range 100 {
+		if err == nil || !strings.Contains(err.Error(), "address already in use") {
+			break
+		}
+		released(t, o.Listen)
+		a, err = app.New(t.Context(), o)
+	}
+	return a, err
+}
+
 // When New fails, what it had made is undone: port and data directory are free again. Nothing runs in parallel with it: processes that other
 // tests start would hold its port.
 func TestNewUndoesWhatItMade(t *testing.T) {
@@ -176,15 +190,7 @@ func TestNewUndoesWhatItMade(t *testing.T) {
 	free := ownPort(t)
 	held := o
 	held.Listen = free
-	_, err := app.New(t.Context(), held)
-	for range 100 {
-		if err == nil || !strings.Contains(err.Error(), "address already in use") {
-			break
-		}
-		released(t, free) // a runner of the holder is being started
-		_, err = app.New(t.Context(), held)
-	}
-	if err == nil || !strings.Contains(err.Error(), "in use by another recurgentd") {
+	if _, err := newOn(t, held); err == nil || !strings.Contains(err.Error(), "in use by another recurgentd") {
 		t.Errorf("a held data directory: %v", err)
 	}
 	released(t, free)

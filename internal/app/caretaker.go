@@ -2,10 +2,12 @@ package app
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // A caretaker has maintenance done in all namespaces, and drops those that are idle. It opens one only when something may be due in it: the
@@ -96,7 +98,10 @@ func (c *caretaker) openDue(ctx context.Context) error {
 			if opened++; opened > openedAtOnce {
 				return nil // the next round goes on
 			}
-			s, err := c.use(ctx, info.Name)
+			s, err := c.use(ctx, info.Name, true)
+			if errors.Is(err, store.ErrNotFound) {
+				continue // erased meanwhile
+			}
 			if err != nil {
 				return err
 			}

@@ -180,7 +180,7 @@ func (a *App) watchCluster(o *Options, m *telemetry.Metrics) {
 	if o.identity == nil {
 		return
 	}
-	watch(a.files, o.identity, func(err error) { m.Reloaded(telemetry.ReloadCertificate, err) })
+	a.watchCertificate(o, o.identity, m)
 	watch(a.files, o.authorities, func(err error) { m.Reloaded(telemetry.ReloadCertificate, err) })
 }
 

@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -234,6 +236,38 @@ func TestClusterCertificatesAreReplaced(t *testing.T) {
 	c.ca = next
 	if got := c.add().want(200, "POST", calls(id), call("next"), nil); got.value() != count+1 {
 		t.Errorf("forwarded by one that is new: %v, want %v", got.value(), count+1)
+	}
+}
+
+// The end of a replica's certificate is announced until another one takes its place.
+func TestClusterCertificateEnds(t *testing.T) {
+	t.Parallel()
+	log := &logged{}
+	soon := time.Now().Add(24 * time.Hour)
+	var dir string
+	c := replicas(t, 1, func(o *app.Options) {
+		o.Logger, dir = zerolog.New(log), filepath.Dir(o.ClusterCert)
+		apptest.NewPair(t, 1, soon).Write(t, dir)
+	})
+	a := c.all[0]
+	ends := func() string {
+		t.Helper()
+		_, value, _ := strings.Cut(string(a.want(200, "GET", "/metrics", nil, nil).body), "\nrecurgent_certificate_expires_timestamp_seconds ")
+		value, _, _ = strings.Cut(value, "\n")
+		return value
+	}
+	seconds := func(at time.Time) string { return strconv.FormatFloat(float64(at.Unix()), 'g', -1, 64) }
+	if got := ends(); got != seconds(soon) {
+		t.Errorf("the metric says %s, want %s", got, seconds(soon))
+	}
+	if text := log.String(); !strings.Contains(text, `"setting":"cluster-cert"`) || !strings.Contains(text, "the certificate ends soon") {
+		t.Errorf("no warning of its end: %s", text)
+	}
+	later := soon.AddDate(1, 0, 0)
+	apptest.NewPair(t, 2, later).Write(t, dir)
+	a.Reload()
+	if got := ends(); got != seconds(later) {
+		t.Errorf("with another certificate the metric says %s, want %s", got, seconds(later))
 	}
 }
 

@@ -24,7 +24,7 @@ type StoreOptions struct {
 	// StoreFile holds the URL, instead of StoreURL.
 	StoreFile string `name:"store-file" env:"RECURGENT_STORE_FILE" value:"FILE" default:"none" help:"file that holds the URL, instead of --store; its second line, if there is one, is that of --store-direct"`
 	// StoreDirect is the URL of the same database without a pooler; "" is StoreURL.
-	StoreDirect string `name:"store-direct" env:"RECURGENT_STORE_DIRECT" value:"URL" default:"that of --store" help:"URL of the same database past a pooler such as pgbouncer, for migrations and notifications"`
+	StoreDirect string `name:"store-direct" env:"RECURGENT_STORE_DIRECT" value:"URL" default:"that of --store" help:"URL of the same database past a pooler such as pgbouncer, for migrations, notifications and exports"`
 
 	url, direct string // of the database; set by the first Resolve, so that a pipe is read once
 }

@@ -13,8 +13,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/runtime"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
-	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // mostOpen is how many namespaces are kept in memory, beside those in which something is under way.
@@ -47,13 +45,14 @@ func newNamespaces(log zerolog.Logger) *namespaces {
 // get returns the services if they are open. The caller does not hold them.
 func (n *namespaces) get(name agent.Namespace) *services { return (*n.open.Load())[name] }
 
-// use returns the services of the namespace, which the caller holds until release. They are made where they are not open.
-func (n *namespaces) use(ctx context.Context, name agent.Namespace) (*services, error) {
+// use returns the services of the namespace, which the caller holds until release. They are made where they are not open; there: but not
+// where there is no such namespace, which is store.ErrNotFound.
+func (n *namespaces) use(ctx context.Context, name agent.Namespace, there bool) (*services, error) {
 	for {
 		if s := n.get(name); s != nil && s.enter() {
 			return s, nil
 		}
-		if err := n.load(ctx, name); err != nil {
+		if err := n.load(ctx, name, there); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +65,7 @@ func (n *namespaces) Use(ctx context.Context, name agent.Namespace, named bool) 
 			return nil, nil, err
 		}
 	}
-	s, err := n.use(ctx, name)
+	s, err := n.use(ctx, name, named)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,7 +73,7 @@ func (n *namespaces) Use(ctx context.Context, name agent.Namespace, named bool) 
 }
 
 // load makes the services, or waits for the one who is at it.
-func (n *namespaces) load(ctx context.Context, name agent.Namespace) error {
+func (n *namespaces) load(ctx context.Context, name agent.Namespace, there bool) error {
 	free, err := n.claim(ctx, name)
 	if err != nil {
 		return err
@@ -86,6 +85,11 @@ func (n *namespaces) load(ctx context.Context, name agent.Namespace) error {
 	s, err := newServices(context.WithoutCancel(ctx), name, n.parts)
 	if err != nil {
 		return err
+	}
+	if there { // it may have been erased since the caller looked. What is erased from now on the services find gone, and do not make anew
+		if err := n.exists(ctx, name); err != nil {
+			return errors.Join(err, s.stopNow())
+		}
 	}
 	n.mu.Lock()
 	first := !n.begun[name]
@@ -245,23 +249,6 @@ func (n *namespaces) recommendations() (all int) {
 		all += one
 	})
 	return all
-}
-
-// source is a tier.Sources.
-func (n *namespaces) source(ctx context.Context, of agent.Namespace) (tier.Source, func(), error) {
-	if s := n.get(of); s != nil && s.enter() {
-		return s.NativeSource(), s.leave, nil
-	}
-	if err := n.exists(ctx, of); errors.Is(err, store.ErrNotFound) {
-		return nil, nil, nil
-	} else if err != nil {
-		return nil, nil, err
-	}
-	s, err := n.use(ctx, of)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.NativeSource(), s.leave, nil
 }
 
 // exists returns store.ErrNotFound where there is no namespace of that name.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	goruntime "runtime"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // spacesOf returns the namespaces of a daemon that serves nobody: no caretaker looks at them.
@@ -33,7 +35,7 @@ func spacesOf(t *testing.T) *namespaces {
 // visit uses the services of the namespace and returns them when nobody does any more, nor what they resumed.
 func (n *namespaces) visit(t *testing.T, name agent.Namespace) *services {
 	t.Helper()
-	s, err := n.use(t.Context(), name)
+	s, err := n.use(t.Context(), name, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func TestIdleServicesAreDropped(t *testing.T) {
 	first := n.visit(t, "first")
 	n.visit(t, "second")
 	n.visit(t, agent.DefaultNamespace)
-	held, err := n.use(t.Context(), "held")
+	held, err := n.use(t.Context(), "held", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,7 @@ func TestUseWhileDropped(t *testing.T) {
 	for w := range 4 {
 		work.Go(func() {
 			for i := range 25 {
-				s, err := n.use(t.Context(), agent.Namespace(fmt.Sprintf("n%d", (w+i)%2)))
+				s, err := n.use(t.Context(), agent.Namespace(fmt.Sprintf("n%d", (w+i)%2)), false)
 				if err != nil {
 					t.Error(err)
 					return
@@ -109,4 +111,32 @@ func TestUseWhileDropped(t *testing.T) {
 		}
 	})
 	work.Wait()
+}
+
+// Who looked for a namespace just before it was erased, and comes when it is gone, does not make it anew: nor does the policy of the start-up settings.
+func TestErasedStaysErased(t *testing.T) {
+	t.Parallel()
+	n := spacesOf(t)
+	n.patch = map[string]any{"known_tools_prompt_limit": 1}
+	const name = agent.Namespace("acme")
+	if _, err := n.CreateNamespace(t.Context(), name, "", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	n.visit(t, name)
+	if err := n.EraseNamespace(t.Context(), name, "", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := n.use(t.Context(), name, true); err == nil {
+		s.leave()
+		t.Error("it is used after it was erased")
+	} else if !errors.Is(err, store.ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := n.Namespace(t.Context(), name); !errors.Is(err, store.ErrNotFound) || n.get(name) != nil {
+		t.Errorf("after it was erased and asked for: %v, services %v; want that there is none", err, n.get(name))
+	}
+	if _, err := n.CreateNamespace(t.Context(), name, "", "ann"); err != nil {
+		t.Error(err)
+	}
+	n.visit(t, name)
 }

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // NativeDir is where the native tier of a data directory keeps its files: executables, verdicts and differences.
@@ -75,4 +77,19 @@ func (c compiler) Build(ctx context.Context, source string) (path string, err er
 		return "", err
 	}
 	return x.Path, nil
+}
+
+// source is a tier.Sources.
+func (n *namespaces) source(ctx context.Context, of agent.Namespace) (tier.Source, func(), error) {
+	if s := n.get(of); s != nil && s.enter() {
+		return s.NativeSource(), s.leave, nil
+	}
+	s, err := n.use(ctx, of, true)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.NativeSource(), s.leave, nil
 }

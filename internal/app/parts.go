@@ -172,7 +172,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p parts) error {
 	a.onStop("calls under way", a.drain)
 	a.onStop("the native tier", func(context.Context) error { p.native.Stop(); return nil }) // first: what runs natively goes on
 	var bad *agent.PolicyError
-	s, err := a.spaces.use(ctx, agent.DefaultNamespace)
+	s, err := a.spaces.use(ctx, agent.DefaultNamespace, false)
 	if errors.As(err, &bad) {
 		return refuse("policy", "%s %s", strings.ReplaceAll(strings.TrimPrefix(bad.Field, "/"), "/", "."), bad.Reason)
 	} else if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,8 +67,12 @@ func System() Shell {
 // Main runs the command line and returns the exit code. An error is reported in one line on stderr.
 func Main(sh Shell, args []string) int {
 	root := Command(sh)
-	root.SetArgs(shieldNumbers(args))
-	command, err := root.ExecuteC()
+	args = shieldNumbers(args)
+	root.SetArgs(args)
+	command, err := group(root, args)
+	if err == nil {
+		command, err = root.ExecuteC()
+	}
 	if err == nil {
 		return 0
 	}
@@ -79,6 +84,15 @@ func Main(sh Shell, args []string) int {
 		fmt.Fprintf(sh.Stderr, "recurgentd: %s\n", text.Plain(text.OneLine(exit.Err.Error())))
 	}
 	return exit.Code
+}
+
+// group returns an error for a command that the group which is named before it does not have: cobra would print the group's help and succeed.
+func group(root *cobra.Command, args []string) (*cobra.Command, error) {
+	c, rest, err := root.Find(args)
+	if err != nil || !c.HasParent() || c.Runnable() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return c, nil // the rest is cobra's
+	}
+	return c, fmt.Errorf("unknown command %q for %q", rest[0], c.CommandPath())
 }
 
 func Command(sh Shell) *cobra.Command {

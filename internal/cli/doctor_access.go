@@ -27,17 +27,23 @@ func checkAccess(ctx context.Context, o Options, now time.Time) finding {
 	case o.AuthTokensFile != "":
 		f.Detail = "tokens of " + o.AuthTokensFile
 	}
-	if ends, ok := o.CertificateEnds(); ok {
-		at := ends.UTC().Format(time.RFC3339)
-		switch left := ends.Sub(now); {
+	ends := func(what, file string, end time.Time) {
+		at := end.UTC().Format(time.RFC3339)
+		switch left := end.Sub(now); {
 		case left <= 0:
-			f.Result, f.Fix = checkFail, "put a new certificate in the place of "+o.TLSCert
-			f.Detail += "; the certificate ended at " + at
+			f.Result, f.Fix = checkFail, "put a new certificate in the place of "+file
+			f.Detail += "; " + what + " ended at " + at
 		case left < app.ExpiresSoon:
-			warn("the certificate ends at "+at, "put a new certificate in the place of "+o.TLSCert+"; the daemon reads it without a restart")
+			warn(what+" ends at "+at, "put a new certificate in the place of "+file+"; the daemon reads it without a restart")
 		default:
-			f.Detail += "; the certificate ends at " + at
+			f.Detail += "; " + what + " ends at " + at
 		}
+	}
+	if end, ok := o.ClusterCertificateEnds(); ok {
+		ends("the certificate among replicas", o.ClusterCert, end)
+	}
+	if end, ok := o.CertificateEnds(); ok {
+		ends("the certificate", o.TLSCert, end)
 	} else if !o.Local() {
 		warn("they travel without TLS", "set --tls-cert and --tls-key, or put a proxy with TLS in front")
 	}

@@ -98,7 +98,7 @@ moment, by way of a temporary directory.
 		}
 		if address != "" && !cmd.Flags().Changed("url") {
 			write = func(w io.Writer) error {
-				return withDatabase(cmd.Context(), sh, address, func(s *postgres.Store) error {
+				return withExisting(cmd.Context(), sh, address, func(s *postgres.Store) error {
 					return errors.Join(noteOffline(cmd.Context(), s, "store.export", only), s.Export(cmd.Context(), w, only))
 				})
 			}

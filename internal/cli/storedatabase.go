@@ -38,6 +38,9 @@ func (f databaseFlags) named(sh Shell, dir string) (address, shown string, err e
 			return "", "", nil
 		}
 		text, _ = sh.Env("RECURGENT_STORE")
+		if direct, _ := sh.Env("RECURGENT_STORE_DIRECT"); direct != "" && isDatabase(text) {
+			text = direct // a pooler may not keep the locks of migrations
+		}
 		file, _ = sh.Env("RECURGENT_STORE_FILE")
 	} else if err := refusePassword(text); err != nil {
 		return "", "", err
@@ -90,9 +93,19 @@ func shownDatabase(text string) (string, error) {
 	return "postgres://" + u.Host + u.Path, nil
 }
 
-// withDatabase opens the database for a command.
+// withDatabase opens the database for a command that fills it.
 func withDatabase(ctx context.Context, sh Shell, address string, do func(*postgres.Store) error) error {
+	return openDatabase(ctx, sh, postgres.DefaultOptions(address), do)
+}
+
+// withExisting opens the database for a command that reads it: a mistyped name must not create a new store.
+func withExisting(ctx context.Context, sh Shell, address string, do func(*postgres.Store) error) error {
 	o := postgres.DefaultOptions(address)
+	o.Existing = true
+	return openDatabase(ctx, sh, o, do)
+}
+
+func openDatabase(ctx context.Context, sh Shell, o postgres.Options, do func(*postgres.Store) error) error {
 	o.Logger = diskOptions(sh).Logger
 	s, err := postgres.Open(ctx, o)
 	if err != nil {
@@ -103,7 +116,7 @@ func withDatabase(ctx context.Context, sh Shell, address string, do func(*postgr
 
 // verifyDatabase checks a database and reports as for a data directory.
 func verifyDatabase(ctx context.Context, sh Shell, address string, noted []disk.NotedHead) (r disk.Report, err error) {
-	err = withDatabase(ctx, sh, address, func(s *postgres.Store) error {
+	err = withExisting(ctx, sh, address, func(s *postgres.Store) error {
 		heads := make([]postgres.NotedHead, len(noted))
 		for i, n := range noted {
 			heads[i] = postgres.NotedHead{Namespace: n.Namespace, Hash: n.Hash}
@@ -170,7 +183,7 @@ func copyStore(ctx context.Context, sh Shell, from, to copyPlace) (r disk.Report
 		if from.address == "" {
 			return disk.Items(ctx, from.dir, diskOptions(sh), "", give)
 		}
-		return withDatabase(ctx, sh, from.address, func(s *postgres.Store) error { return s.Items(ctx, give) })
+		return withExisting(ctx, sh, from.address, func(s *postgres.Store) error { return s.Items(ctx, give) })
 	}
 	if to.address == "" {
 		if err := disk.Fill(ctx, to.dir, diskOptions(sh), items); err != nil {

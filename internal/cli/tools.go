@@ -67,8 +67,12 @@ type operation struct {
 func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 	t := &errand{sh: sh}
 	name, _, _ := strings.Cut(op.use, " ")
+	count := cobra.RangeArgs(op.least, op.most)
+	if op.least == op.most {
+		count = cobra.ExactArgs(op.most)
+	}
 	c := &cobra.Command{Use: op.use, Short: op.short, Long: cmp.Or(op.long, op.short+".") + "\n\n" + cmp.Or(op.exits, exitsOfClients),
-		Example: "  " + strings.TrimSpace(parent+" "+name+" "+op.example), Args: cobra.RangeArgs(op.least, op.most),
+		Example: "  " + strings.TrimSpace(parent+" "+name+" "+op.example), Args: count,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
 				if op.everywhere {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -38,10 +39,48 @@ type peers struct {
 }
 
 func newPeers(t *TLS) *peers {
-	p := &http.Transport{TLSClientConfig: t.client(), DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime,
-		IdleConnTimeout: idleTime, DisableCompression: true, Protocols: new(http.Protocols), HTTP2: &http.HTTP2Config{SendPingTimeout: pingTime, PingTimeout: pingTime}}
-	p.Protocols.SetHTTP2(true)
-	return &peers{tls: t, transport: p}
+	p := &peers{tls: t, transport: &http.Transport{IdleConnTimeout: idleTime, DisableCompression: true, Protocols: new(http.Protocols),
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingTime, PingTimeout: pingTime}}}
+	p.transport.DialTLSContext = p.dial
+	p.transport.Protocols.SetHTTP2(true)
+	p.transport.Protocols.SetUnencryptedHTTP2(true) // Go 1.26 takes a connection that is not a *tls.Conn for one without encryption
+	return p
+}
+
+// dial connects to a replica and waits for its first byte. In TLS 1.3 a client's handshake ends before the server has verified the client's
+// certificate. A request that is sent then, and refused with the certificate, would count as one that may have been run.
+func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	raw, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	c := &heard{Conn: tls.Client(raw, p.tls.client()), first: make([]byte, 1)}
+	if err = raw.SetDeadline(time.Now().Add(dialTime)); err == nil {
+		_, err = io.ReadFull(c.Conn, c.first)
+	}
+	if err == nil {
+		err = raw.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// heard is a connection whose peer has said something.
+type heard struct {
+	*tls.Conn
+	first []byte // of what it said; not read again so far
+}
+
+func (c *heard) Read(p []byte) (int, error) {
+	if len(c.first) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.first)
+	c.first = c.first[n:]
+	return n, nil
 }
 
 func (p *peers) close() { p.transport.CloseIdleConnections() }

@@ -26,7 +26,7 @@ func (t *TLS) server() *tls.Config {
 // client is the configuration for connections to other replicas. Their addresses are those of pods or machines that come and go, which no
 // certificate names: the authority and the name that replicas share say that the peer is one.
 func (t *TLS) client() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13,
+	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.Certificate(), nil },
 		InsecureSkipVerify:   true, //nolint:gosec // VerifyConnection verifies the chain
 		VerifyConnection:     t.verify,

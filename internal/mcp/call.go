@@ -65,8 +65,13 @@ func nameSession(req *sdk.CallToolRequest, q *runtime.CallRequest) error {
 	return nil
 }
 
+// errNoResult is our own fault: a call that was taken must end in a result.
+var errNoResult = errors.New("a call ended without a result")
+
 // follow makes the call while its stages are sent as progress. Where the request is canceled, so is the call.
 func (s *Server) follow(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest) (runtime.CallResult, error) {
+	var stages *progress.Log // of the call from its beginning, however soon it ends
+	q.Follow = func(l *progress.Log) { stages = l }
 	id, done, err := s.o.Runtime.Start(q)
 	if err != nil {
 		return runtime.CallResult{}, err
@@ -75,16 +80,16 @@ func (s *Server) follow(ctx context.Context, req *sdk.CallToolRequest, q runtime
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		s.report(watching, req, id)
+		report(watching, req, stages)
 	}()
 	defer func() {
 		stop()
 		<-watched
 	}()
 	select {
-	case res, ok := <-done:
-		if !ok || len(res.Body) == 0 {
-			return res, errors.New("a call ended without a result")
+	case res := <-done:
+		if len(res.Body) == 0 {
+			return res, cmp.Or(res.Err, errNoResult)
 		}
 		<-watched // a result is the last message of its request
 		return res, nil
@@ -95,9 +100,9 @@ func (s *Server) follow(ctx context.Context, req *sdk.CallToolRequest, q runtime
 }
 
 // report sends the stages of a call as progress until it ends.
-func (s *Server) report(ctx context.Context, req *sdk.CallToolRequest, callID string) {
+func report(ctx context.Context, req *sdk.CallToolRequest, stages *progress.Log) {
 	sent := 0.0
-	_ = s.o.Runtime.CallEvents(ctx, callID, "finished", func(e progress.Event) error { // who listens no longer needs no progress
+	_ = stages.Follow(ctx, 0, func(e progress.Event) error { // who listens no longer needs no progress
 		words := stage(e)
 		if words == "" {
 			return nil

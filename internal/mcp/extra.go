@@ -171,7 +171,7 @@ func (s *Server) refusedBy(err error, missing string) (*sdk.CallToolResult, erro
 	var bad *agent.InputError
 	var name *agent.NameError
 	switch {
-	case errors.As(err, &bad), errors.As(err, &name), errors.Is(err, store.ErrGone):
+	case errors.As(err, &bad), errors.As(err, &name), errors.Is(err, store.ErrGone), errors.Is(err, operator.ErrInForce):
 		return refused(err), nil
 	case errors.Is(err, store.ErrNotFound):
 		return refused(errors.New(missing)), nil

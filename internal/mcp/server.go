@@ -27,7 +27,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
-	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // Runtime is what the server asks of the daemon.
@@ -36,7 +35,6 @@ type Runtime interface {
 	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
 	Cancel(ctx context.Context, callID, actor string) error
 	CallOwner(ctx context.Context, callID string) (string, error)
-	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
 	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
 	Judge(ctx context.Context, callID string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error)
 }

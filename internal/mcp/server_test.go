@@ -25,6 +25,7 @@ import (
 type fake struct {
 	value string
 	err   error
+	ended error // of a call whose progress is reported
 	asked runtime.CallRequest
 }
 
@@ -36,14 +37,25 @@ func (f *fake) Call(_ context.Context, q runtime.CallRequest) (runtime.CallResul
 	return runtime.CallResult{Body: []byte(body)}, f.err
 }
 
-func (f *fake) Start(runtime.CallRequest) (string, <-chan runtime.CallResult, error) {
-	return "", nil, f.err
+// Start makes a call that has ended before anybody can look for it.
+func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, error) {
+	stages, done := &progress.Log{}, make(chan runtime.CallResult, 1)
+	if f.err != nil {
+		return "", nil, f.err
+	}
+	q.Follow(stages)
+	stages.Add(progress.Running, struct{}{})
+	stages.End()
+	res, _ := f.Call(context.Background(), q)
+	if f.ended != nil {
+		res = runtime.CallResult{Err: f.ended}
+	}
+	done <- res
+	close(done)
+	return "call_1", done, nil
 }
-func (f *fake) Cancel(context.Context, string, string) error { return nil }
 
-func (f *fake) CallEvents(context.Context, string, string, func(progress.Event) error) error {
-	return nil
-}
+func (f *fake) Cancel(context.Context, string, string) error { return nil }
 
 func (f *fake) CreateSession(context.Context, runtime.SessionRequest) (agent.Session, error) {
 	return agent.Session{}, f.err
@@ -55,6 +67,12 @@ func (f *fake) Judge(context.Context, string, operator.Judgement) (operator.Judg
 
 // offering starts a server of methods with those interfaces, and a client of it.
 func offering(t *testing.T, f *fake, methods map[string]*agent.Interface) *sdk.ClientSession {
+	t.Helper()
+	return offeringTo(t, nil, f, methods)
+}
+
+// offeringTo is offering to a client with these options.
+func offeringTo(t *testing.T, o *sdk.ClientOptions, f *fake, methods map[string]*agent.Interface) *sdk.ClientSession {
 	t.Helper()
 	p, shelf := agent.DefaultPolicy(), store.NewMemory(store.DefaultOptions())
 	held, err := shelf.Namespace(agent.DefaultNamespace)
@@ -80,7 +98,7 @@ func offering(t *testing.T, f *fake, methods map[string]*agent.Interface) *sdk.C
 	if _, err := s.mcp.Connect(t.Context(), far, nil); err != nil {
 		t.Fatal(err)
 	}
-	c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), near, nil)
+	c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), near, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +184,35 @@ func TestErrorsOfTheProtocol(t *testing.T) {
 			t.Errorf("%v: %v", x.err, err)
 		}
 	}
+	f.err, f.ended = nil, fmt.Errorf("the disk: %w", store.ErrReadOnly)
+	var rpc *jsonrpc.Error
+	if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m", Meta: sdk.Meta{"progressToken": "a"}}); !errors.As(err, &rpc) || rpc.Code != codeUnavailable {
+		t.Errorf("a call with progress that could not be kept: %v", err)
+	}
 	for _, arguments := range []string{`{"args":7}`, `{"kwargs":[1]}`, `{"a":1,"a":2}`} {
 		f.err, f.asked = nil, runtime.CallRequest{}
 		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m", Arguments: json.RawMessage(arguments)})
 		if err != nil || !res.IsError || f.asked.Method != "" {
 			t.Errorf("%s: %+v, %v", arguments, res, err)
 		}
+	}
+}
+
+// A client hears what its call did, however soon the call has ended.
+func TestProgressOfAQuickCall(t *testing.T) {
+	t.Parallel()
+	said := make(chan string, 1)
+	listening := &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { said <- r.Params.Message }}
+	c := offeringTo(t, listening, &fake{value: "1"}, map[string]*agent.Interface{"m": {Parameters: []agent.Parameter{}}})
+	if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m", Meta: sdk.Meta{"progressToken": "p"}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-said:
+		if got != "the program runs" {
+			t.Errorf("heard %q", got)
+		}
+	case <-time.After(time.Minute):
+		t.Error("heard nothing")
 	}
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -23,7 +24,8 @@ type backoffKey struct {
 
 type backoff struct {
 	failures  int
-	patches   int // adopted programs in a row that each replaced one that soon failed
+	seen      int64 // the newest revision of the artifact that a call saw which failed or replaced the program; 0: there was none
+	patches   int   // adopted programs in a row that each replaced one that soon failed
 	until     time.Time
 	errorType string // of the last failure
 	message   string // of the last failure; never shown to callers, since it may contain another caller's text
@@ -88,6 +90,16 @@ func (b *backoffs) patched(k backoffKey, errorType string, lasted bool, now time
 		f.until = now.Add(delayOf(over, p.Backoff))
 	}
 	if _, known := b.all[k]; known || len(b.all) < maxBackoffs {
+		b.all[k] = f
+	}
+}
+
+// saw records which revision of the artifact a call saw that failed, or that replaced the program: what people had done by then does not end the delay.
+func (b *backoffs) saw(k backoffKey, a *agent.Artifact) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f, known := b.all[k]; known && a != nil {
+		f.seen = max(f.seen, a.Revision)
 		b.all[k] = f
 	}
 }
@@ -159,17 +171,22 @@ func (b *backoffs) clear(k backoffKey) {
 	delete(b.all, k)
 }
 
-func (b *backoffs) clearMethod(m methodKey) {
+func (b *backoffs) clearMethod(m methodKey) { b.clearBefore(m, math.MaxInt64) }
+
+// clearBefore forgets the failures of the method's calls that saw the artifact before it had that revision.
+func (b *backoffs) clearBefore(m methodKey, revision int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for k := range b.all {
-		if k.methodKey == m {
+	for k, f := range b.all {
+		if k.methodKey == m && f.seen < revision {
 			delete(b.all, k)
 		}
 	}
 }
 
-// ForgetFailures lets the method be forged again at once: a person's operation on it is a new beginning.
-func (r *Runtime) ForgetFailures(role, method string) {
-	r.backoffs.clearMethod(methodKey{role, method})
+// clearAll forgets all failures.
+func (b *backoffs) clearAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = nil
 }

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -44,6 +43,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 		res, err := c.perform(ctx)
 		if err != nil {
 			r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("an asynchronous call was not kept")
+			res = CallResult{Err: err}
 		}
 		result <- res
 		close(result)
@@ -53,21 +53,13 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 
 // perform waits for the session's turn and takes an opened call through the phases that follow.
 func (c *opened) perform(ctx context.Context) (CallResult, error) {
-	r := c.r
-	defer r.disown(c.session.ID, c.fence)
-	defer r.releaseKey(c)
-	defer r.leave(c)
-	defer c.life.cancel(nil)
-	err := r.sessions.enter(ctx, c.session.ID, r.o.MaxQueue, &c.progress)
-	if errors.Is(err, ErrQueueFull) {
-		return CallResult{}, err // nothing was recorded
-	}
-	if err != nil {
+	defer c.close()
+	if err := c.r.sessions.await(ctx, c.place); err != nil {
 		return c.commit(c.neverStarted(ctx))
 	}
 	c.hasTurn = true
 	defer c.leaveTurn()
-	turn := r.o.Now()
+	turn := c.r.o.Now()
 	c.span.Stage("queue", c.started, turn)
 	done := c.answer(ctx)
 	done.stages.Queue = turn.Sub(c.started)

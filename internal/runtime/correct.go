@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type pendingCorrection struct {
 	actor string
 	wake  chan struct{} // of capacity 1: something was judged or changed, so the next attempt begins at once
 	next  chan struct{} // closed when the next attempt that begins has ended
-	now   chan struct{} // closed when the running attempt has ended; nil between attempts
+	now   chan struct{} // closed when the attempt that runs, or is about to, has ended; nil while the next one waits for its time
 }
 
 // CorrectionsPending reports whether a correction runs or waits for its next attempt.
@@ -37,20 +38,14 @@ func (r *Runtime) CorrectionsPending() bool {
 	return len(r.corrects.pending) > 0
 }
 
-// Correcting returns a channel that is closed when the running attempt at a correction of the method has ended, nil if no attempt
-// is running.
-func (r *Runtime) Correcting(role, method string) (tried <-chan struct{}) {
-	r.corrects.mu.Lock()
-	defer r.corrects.mu.Unlock()
-	if p := r.corrects.pending[methodKey{role, method}]; p != nil && p.now != nil {
-		return p.now
-	}
-	return nil
-}
-
 // Correct has a correction of the method forged in the background, in the name of the person who asked, without regard
 // to earlier failures. It returns a channel that is closed when an attempt that began after this has ended.
 func (r *Runtime) Correct(role, method, actor string) (tried <-chan struct{}) {
+	return r.correctFrom(role, method, actor, time.Time{})
+}
+
+// correctFrom is Correct, with the first attempt at the time begin.
+func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (tried <-chan struct{}) {
 	k := methodKey{role, method}
 	c := &r.corrects
 	c.mu.Lock()
@@ -60,6 +55,9 @@ func (r *Runtime) Correct(role, method, actor string) (tried <-chan struct{}) {
 		select {
 		case p.wake <- struct{}{}:
 		default:
+		}
+		if p.now == nil {
+			p.now = p.next
 		}
 		return p.next
 	}
@@ -72,15 +70,18 @@ func (r *Runtime) Correct(role, method, actor string) (tried <-chan struct{}) {
 		c.pending = map[methodKey]*pendingCorrection{}
 	}
 	c.pending[k] = p
+	if begin.IsZero() {
+		p.now = p.next
+	}
 	tried = p.next
-	r.flights.under.Go(func() { r.runCorrection(k, p) })
+	r.flights.under.Go(func() { r.runCorrection(k, p, begin) })
 	return tried
 }
 
-// runCorrection tries until a correction is adopted, waits for approval or is given up, or the daemon stops.
-func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection) {
+// runCorrection tries, at next for the first time, until a correction is adopted, waits for approval or is given up, or the daemon stops.
+func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection, next time.Time) {
 	c := &r.corrects
-	for {
+	for r.waitCorrection(p, next) {
 		c.mu.Lock()
 		actor, tried := p.actor, p.next
 		p.now, p.next = tried, make(chan struct{})
@@ -89,31 +90,31 @@ func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection) {
 		default:
 		}
 		c.mu.Unlock()
-		next := r.tryCorrection(r.life, k, actor)
+		next = r.tryCorrection(r.life, k, actor)
 		c.mu.Lock()
 		p.now = nil
+		if len(p.wake) > 0 {
+			p.now = p.next
+		}
 		close(tried)
-		if next.IsZero() && len(p.wake) == 0 {
+		if next.IsZero() && p.now == nil {
 			delete(c.pending, k)
 			c.mu.Unlock()
 			return
 		}
 		c.mu.Unlock()
-		if len(p.wake) > 0 {
-			continue
-		}
-		if !r.waitCorrection(p, next) {
-			c.mu.Lock()
-			close(p.next)
-			delete(c.pending, k)
-			c.mu.Unlock()
-			return
-		}
 	}
+	c.mu.Lock()
+	close(p.next)
+	delete(c.pending, k)
+	c.mu.Unlock()
 }
 
-// waitCorrection waits until the correction is to be tried again; false when the daemon stops first.
+// waitCorrection waits until the correction is to be tried, zero for at once; false when the daemon stops first.
 func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
+	if until.IsZero() {
+		return true
+	}
 	timer := time.NewTimer(max(0, until.Sub(r.o.Now())))
 	defer timer.Stop()
 	select {
@@ -125,21 +126,6 @@ func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
 	return true
 }
 
-// correctionTTL is how long a correction outlives a replica that died in it.
-const correctionTTL = 15 * time.Second
-
-// correctAlone waits until no other replica corrects the method, and keeps them from it until release is called.
-func (r *Runtime) correctAlone(ctx context.Context, k methodKey) (release func(), err error) {
-	if !r.o.Shared {
-		return func() {}, nil
-	}
-	lease, err := r.store.Lease(ctx, "correction:"+k.role+"\n"+k.method, store.LeaseOptions{TTL: correctionTTL, Wait: true})
-	if err != nil {
-		return nil, err
-	}
-	return lease.Release, nil
-}
-
 // tryCorrection forges one correction. It returns when to try again, zero for never.
 func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) time.Time {
 	release, err := r.correctAlone(ctx, k)
@@ -148,7 +134,10 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 	}
 	defer release()
 	a, err := r.store.Artifact(ctx, k.role, k.method)
-	if err != nil || !a.Correction.Pending() || len(a.Corrections()) == 0 || a.Quarantined || a.Pinned {
+	if err != nil {
+		return r.unlessAway(err, time.Time{})
+	}
+	if !a.Correction.Pending() || len(a.Corrections()) == 0 || a.Quarantined || a.Pinned {
 		return time.Time{} // a release or an unpin asks again
 	}
 	was := *a.Correction
@@ -157,10 +146,11 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 		return r.correctionFailed(ctx, k, &was, agent.Failed(agent.ErrResourceExhausted, err.Error()))
 	}
 	if done := rec.heldAlready(ctx); done != nil {
-		r.setCorrection(ctx, k, done)
-		return time.Time{}
+		return r.unlessAway(r.setCorrection(ctx, k, done), time.Time{})
 	}
-	r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionRunning, Attempts: was.Attempts + 1})
+	if err := r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionRunning, Attempts: was.Attempts + 1}); err != nil {
+		return r.unlessAway(err, time.Time{})
+	}
 	q := correctionRequest(a.Current(), a.Corrections()[0])
 	if !rec.policy.RepairEnabled {
 		q.kind = provider.KindForge
@@ -170,7 +160,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 	case failure == nil:
 		return r.adoptCorrection(k, cand, actor, &was)
 	case ctx.Err() != nil: // interrupted: it goes on after the restart
-		r.setCorrection(r.within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
+		_ = r.setCorrection(r.within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return time.Time{}
 	}
 	return r.correctionFailed(ctx, k, &was, *failure)
@@ -187,8 +177,16 @@ func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.
 	if c.Attempts >= maxCorrections {
 		c.State, c.NextTryAt, next = agent.CorrectionFailed, nil, time.Time{}
 	}
-	r.setCorrection(ctx, k, c)
-	return next
+	return r.unlessAway(r.setCorrection(ctx, k, c), next)
+}
+
+// unlessAway returns next, when a correction is to be tried again. One that would not be, after a read or a write of the store that failed with err, is
+// tried again nevertheless, unless its method is gone: the store has it as pending still, and nobody else would.
+func (r *Runtime) unlessAway(err error, next time.Time) time.Time {
+	if err == nil || !next.IsZero() || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrGone) {
+		return next
+	}
+	return r.o.Now().Add(correctionTTL)
 }
 
 // failedCorrection is the state after one more failed attempt.
@@ -267,7 +265,8 @@ func correctionRequest(g *agent.Generation, v agent.Verdict) forgeRequest {
 		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer", message: message}}
 }
 
-// ResumeCorrections queues the corrections that a stop interrupted. It reads every artifact, in the background.
+// ResumeCorrections queues the corrections that a stop interrupted; one that was waiting for its next attempt goes on waiting. It reads every
+// artifact, in the background.
 func (r *Runtime) ResumeCorrections(ctx context.Context) error {
 	for after := ""; ; {
 		tools, err := r.store.ListTools(ctx, after, 100)
@@ -281,7 +280,11 @@ func (r *Runtime) ResumeCorrections(ctx context.Context) error {
 			}
 			for _, a := range all {
 				if wrong := a.Corrections(); a.Correction.Pending() && len(wrong) > 0 && r.policy.Load().Correction == agent.CorrectBackground {
-					r.Correct(a.Role, a.MethodName, wrong[0].By)
+					var begin time.Time
+					if at := a.Correction.NextTryAt; at != nil {
+						begin = *at
+					}
+					r.correctFrom(a.Role, a.MethodName, wrong[0].By, begin)
 				}
 			}
 			after = t.Role

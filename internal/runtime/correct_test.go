@@ -255,6 +255,129 @@ func TestCorrectionInterrupted(t *testing.T) {
 	})
 }
 
+// A correction that waits for its next attempt when the daemon stops waits on after the next start: restarts ask no model more often.
+func TestCorrectionWaitsOverARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := store.NewMemory(store.Options{})
+		over := func(o *Options) { o.Store = held }
+		r, _, _ := wrongly(t, corrections(nil), []string{"one"}, "2", over)
+		<-r.Correct("r", "m", "ada")
+		time.Sleep(10 * time.Second)
+		if err := r.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at := artifactOf(t, r, "r", "m").Correction.NextTryAt
+		next, model := scripted(t, corrections(nil), map[string][]string{"r.m": {"two"}}, over)
+		if err := next.ResumeCorrections(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(*at) - time.Second)
+		if synctest.Wait(); model.Count("r.m", "") != 0 {
+			t.Errorf("the model was asked %v too early", time.Until(*at))
+		}
+		time.Sleep(time.Second)
+		next.flights.under.Wait()
+		if c := artifactOf(t, next, "r", "m").Correction; c.State != agent.CorrectionAdopted || c.Attempts != 2 {
+			t.Errorf("the correction is %s", agent.Encoded(c))
+		}
+	})
+}
+
+// outage is a store that is away for a correction, for a minute from the moment at which begins says so of a read of an artifact, whose change is nil, or of a change.
+type outage struct {
+	store.Namespace
+	begins func(*agent.ArtifactChange) bool
+	until  time.Time
+}
+
+func (o *outage) away(c *agent.ArtifactChange) bool {
+	if o.until.IsZero() && o.begins(c) {
+		o.until = time.Now().Add(time.Minute)
+	}
+	return time.Now().Before(o.until)
+}
+
+func (o *outage) Artifact(ctx context.Context, role, method string) (*agent.Artifact, error) {
+	if o.away(nil) {
+		return nil, store.ErrAway
+	}
+	return o.Namespace.Artifact(ctx, role, method)
+}
+
+func (o *outage) ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange, entry *agent.AuditEntry) (*agent.Artifact, error) {
+	if o.away(&c) {
+		return nil, store.ErrAway
+	}
+	return o.Namespace.ChangeArtifact(ctx, revision, c, entry)
+}
+
+// A queued correction outlives an outage of the store at any of its steps: none is forgotten until the next start. While it
+// cannot be recorded no model is asked.
+func TestCorrectionOutlivesAnOutage(t *testing.T) {
+	enters := func(state string) func(*agent.ArtifactChange) bool {
+		return func(c *agent.ArtifactChange) bool {
+			return c != nil && c.Correction != nil && c.Correction.State == state
+		}
+	}
+	reads := 0
+	tests := []struct {
+		name     string
+		begins   func(*agent.ArtifactChange) bool
+		programs []string
+		requests int
+	}{
+		{"as it begins", func(c *agent.ArtifactChange) bool { return c == nil }, []string{"one", "two"}, 2},
+		{"before the model is asked", enters(agent.CorrectionRunning), []string{"one", "two"}, 2},
+		{"before it is adopted", func(c *agent.ArtifactChange) bool {
+			if c == nil {
+				reads++
+			}
+			return reads == 4
+		}, []string{"one", "two"}, 3},
+		{"as it is adopted", enters(agent.CorrectionAdopted), []string{"one", "two"}, 3},
+		{"as it fails", enters(agent.CorrectionBackingOff), []string{"one", "one", "one", "two"}, 4},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, model, _ := wrongly(t, corrections(nil), tt.programs, "2", nil)
+				kept := &outage{Namespace: r.store, begins: tt.begins}
+				r.store = kept
+				r.Correct("r", "m", "ada")
+				r.flights.under.Wait()
+				r.store = kept.Namespace
+				a := artifactOf(t, r, "r", "m")
+				if a.Correction.State != agent.CorrectionAdopted || a.Code != "two" || kept.until.IsZero() {
+					t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
+				}
+				if n := model.Count("r.m", ""); n != tt.requests {
+					t.Errorf("%d requests, want %d", n, tt.requests)
+				}
+			})
+		})
+	}
+}
+
+// Who repeats a verdict may wait for the attempt that was asked for, also where that has not begun yet.
+func TestCorrectingAtOnce(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			r, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", nil)
+			a := artifactOf(t, r, "r", "m")
+			tried := r.Correct("r", "m", "ada")
+			again := r.Correcting(t.Context(), a)
+			<-tried
+			if again == nil {
+				t.Fatal("there is nothing to wait for")
+			}
+			<-again
+			if c := artifactOf(t, r, "r", "m").Correction; c.State != agent.CorrectionAdopted {
+				t.Errorf("the correction is %s after the wait", agent.Encoded(c))
+			}
+		})
+	}
+}
+
 // A correction that waits for its next attempt ends with the daemon.
 func TestCorrectionWaitsNoLongerThanTheDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

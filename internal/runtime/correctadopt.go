@@ -12,7 +12,7 @@ import (
 
 // noteRejected keeps what a discarded candidate did wrong for the next attempt.
 func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, broken *judged) {
-	r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.o.Now(),
+	_ = r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.o.Now(),
 		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.o.Now())}, nil)
 }
 
@@ -24,11 +24,11 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	ctx := r.within()
 	now, err := r.store.Artifact(ctx, k.role, k.method)
 	if err != nil {
-		return time.Time{}
+		return r.unlessAway(err, time.Time{})
 	}
 	proved := &agent.Artifact{CurrentID: cand.predecessor.ID, Generations: []*agent.Generation{cand.predecessor}}
 	if heldMeanwhile(proved, now) || examplesDigest(now) != cand.proof.examples || now.CurrentID != cand.predecessor.ID || cand.proof.unseen(cand.predecessor, now) {
-		r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
+		_ = r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return r.o.Now() // for what there is now; a person's operation counts for more
 	}
 	g := cand.generation
@@ -38,7 +38,9 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: "artifact.correct", Target: k.role + "." + k.method,
 		Reason: "a person called an answer wrong"}
 	entry.Undo = "POST /v1/maintenance/audit/" + entry.ID + "/undo"
-	r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Generation: &g, Correction: done}, &entry)
+	if err := r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Generation: &g, Correction: done}, &entry); err != nil {
+		return r.unlessAway(err, time.Time{})
+	}
 	r.backoffs.clearMethod(k)
 	return time.Time{}
 }
@@ -55,12 +57,12 @@ func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *age
 	return next
 }
 
-func (r *Runtime) setCorrection(ctx context.Context, k methodKey, c *agent.Correction) {
-	r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Correction: c}, nil)
+func (r *Runtime) setCorrection(ctx context.Context, k methodKey, c *agent.Correction) error {
+	return r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Correction: c}, nil)
 }
 
-// change applies a change to an artifact beside calls. An audit entry gets how the artifact stood before and after.
-func (r *Runtime) change(ctx context.Context, change agent.ArtifactChange, entry *agent.AuditEntry) {
+// change applies a change to an artifact beside calls, and logs why it could not. One that is gone is left alone. An audit entry gets how the artifact stood before and after.
+func (r *Runtime) change(ctx context.Context, change agent.ArtifactChange, entry *agent.AuditEntry) error {
 	for {
 		a, err := r.store.Artifact(ctx, change.Role, change.MethodName)
 		if err == nil && entry != nil {
@@ -72,9 +74,10 @@ func (r *Runtime) change(ctx context.Context, change agent.ArtifactChange, entry
 		if errors.Is(err, store.ErrConflict) {
 			continue // calls count on it all the time
 		}
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			r.o.Logger.Warn().Err(err).Str("role", change.Role).Str("method", change.MethodName).Msg("a correction could not be recorded")
+		if err == nil || errors.Is(err, store.ErrNotFound) {
+			return nil
 		}
-		return
+		r.o.Logger.Warn().Err(err).Str("role", change.Role).Str("method", change.MethodName).Msg("a correction could not be recorded")
+		return err
 	}
 }

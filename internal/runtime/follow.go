@@ -12,8 +12,11 @@ import (
 // maxFollowed bounds the calls that wait for readers of the event feed. Beyond it readers catch up from the store.
 const maxFollowed = 4096
 
+// followSpending is how long after a call that asked the model the account of what was spent is read, with what other calls spend until then.
+const followSpending = 500 * time.Millisecond
+
 // follower follows what the store reports: calls that are committed, by this process or by another that shares the store, and policies that
-// others put into force. The order is that of the log.
+// others put into force, what people's operations and corrections make of artifacts, and what calls spend. The order is that of the log.
 type follower struct {
 	r    *Runtime
 	wake chan struct{} // holds one
@@ -21,6 +24,7 @@ type follower struct {
 
 	mu     sync.Mutex
 	policy bool           // it changed; guarded by mu, as below
+	spent  bool           // a call asked the model
 	calls  []store.Change // committed, for readers of the event feed
 	busy   bool           // calls are being announced that came before these
 }
@@ -29,12 +33,13 @@ type follower struct {
 // while the event feed has readers.
 func (r *Runtime) follow() (stop func(), err error) {
 	f := &follower{r: r, wake: make(chan struct{}, 1), done: make(chan struct{}), policy: r.o.Shared} // it may have changed since it was read
+	// Before the store may wake it: there is room for one, and nobody takes it yet.
+	f.wake <- struct{}{}
 	end, err := r.o.Store.Watch("", f.note)
 	if err != nil {
 		return nil, fmt.Errorf("follow the store: %w", err)
 	}
 	ctx, cancel := context.WithCancel(r.life)
-	f.wake <- struct{}{}
 	go f.run(ctx)
 	return func() {
 		end()
@@ -54,16 +59,13 @@ func (f *follower) note(c store.Change) {
 	case c.Kind == store.ChangedUnseen:
 		f.policy = true
 		f.r.feed.Lose()
+		f.r.backoffs.clearAll()
 	case c.Kind == store.ChangedPolicy:
 		f.policy = true
-	case c.Kind == store.ChangedCall && f.r.feed.Read() && len(f.calls) < maxFollowed:
-		f.calls = append(f.calls, c)
-	case c.Kind == store.ChangedCall:
-		if len(f.calls) == 0 && !f.busy {
-			f.r.feed.Passed(c.CallID)
-		}
-		f.r.feed.Lose()
+	case c.Kind == store.ChangedArtifact && c.Operated: // the failures of calls that did not see it
+		f.r.backoffs.clearBefore(methodKey{c.Role, c.Method}, c.Revision)
 		return
+	case c.Kind == store.ChangedCall && f.called(c):
 	default:
 		return
 	}
@@ -73,18 +75,41 @@ func (f *follower) note(c store.Change) {
 	}
 }
 
+// called notes a call, and reports whether there is something to do for it. The caller holds mu.
+func (f *follower) called(c store.Change) bool {
+	spent := f.r.o.Shared && c.Log != nil && c.Log.Usage.ModelRequests > 0
+	f.spent = f.spent || spent
+	if f.r.feed.Read() && len(f.calls) < maxFollowed {
+		f.calls = append(f.calls, c)
+		return true
+	}
+	if len(f.calls) == 0 && !f.busy {
+		f.r.feed.Passed(c.CallID)
+	}
+	f.r.feed.Lose()
+	return spent
+}
+
 func (f *follower) run(ctx context.Context) {
 	defer close(f.done)
+	var account <-chan time.Time // when it is read; nil where nothing was spent since
 	for {
 		select {
 		case <-f.wake:
+		case <-account:
+			account = nil
+			f.r.o.Spend.Follow(ctx)
+			continue
 		case <-ctx.Done():
 			return
 		}
 		f.mu.Lock()
-		policy, calls := f.policy, f.calls
-		f.policy, f.calls, f.busy = false, nil, len(f.calls) > 0
+		policy, spent, calls := f.policy, f.spent, f.calls
+		f.policy, f.spent, f.calls, f.busy = false, false, nil, len(f.calls) > 0
 		f.mu.Unlock()
+		if spent && account == nil {
+			account = time.After(followSpending)
+		}
 		if policy && f.r.followPolicy(ctx) != nil {
 			f.again()
 		}

@@ -4,6 +4,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
+// ForgetFailures lets the method be forged again at once: a person's operation on it is a new beginning. Where replicas share the store, the others learn of
+// the operation by the change feed.
+func (r *Runtime) ForgetFailures(role, method string) {
+	r.backoffs.clearMethod(methodKey{role, method})
+}
+
 func (rec *recovery) backoffKey() backoffKey {
 	return backoffKey{methodKey{rec.role, rec.method}, rec.terms.checked}
 }
@@ -66,6 +72,7 @@ func (rec *recovery) clearBackoff() {
 	}
 	lasted := rec.decision.Generation.SuccessCount >= agent.Window
 	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.r.o.Now(), rec.policy)
+	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
 // patches reports whether the new program is a patch: it replaces one that failed.
@@ -85,6 +92,7 @@ func (a *adoption) proven() bool {
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata) // it is shown to the model of another call
 	until := rec.r.backoffs.failed(rec.backoffKey(), o, cand, rec.r.o.Now(), rec.policy.Backoff)
+	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 	if !rec.askedByPerson() || rec.artifact == nil {
 		return
 	}

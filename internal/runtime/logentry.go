@@ -81,9 +81,6 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 	}
 }
 
-// ReasonMasked is the replayable_reason of a call with secrets among its inputs.
-const ReasonMasked = "inputs were masked"
-
 // failureClass is the class as the log has it: ok is none.
 func failureClass(c agent.Class) agent.Class {
 	if c == agent.ClassOK {
@@ -96,15 +93,15 @@ func failureClass(c agent.Class) agent.Class {
 func (a *answered) replayable(e *agent.LogEntry) {
 	switch {
 	case a.programSource() == agent.SourceNone:
-		e.ReplayableReason = "no program ran"
+		e.ReplayableReason = agent.ReasonNoProgram
 	case a.shown().masked:
-		e.ReplayableReason = ReasonMasked
+		e.ReplayableReason = agent.ReasonMasked
 	case a.hidden:
-		e.ReplayableReason = "effects were masked"
+		e.ReplayableReason = agent.ReasonMaskedEffects
 	case namesHistory(a.facts):
-		e.ReplayableReason = "the history came in by the context"
+		e.ReplayableReason = agent.ReasonHistory
 	case a.kept && a.last.result.Effects.Truncated:
-		e.ReplayableReason = "too many effects to keep"
+		e.ReplayableReason = agent.ReasonManyEffects
 	default:
 		e.Replayable = true
 	}

@@ -65,6 +65,7 @@ type opened struct {
 	life      lifetime
 	shared    *sharedKey     // nil unless other replicas may get the same key
 	fence     int64          // the epoch under which its session is owned; 0 without other replicas; as hasTurn
+	place     place          // in its session's queue
 	hasTurn   bool           // of its session; used by the goroutine that runs the call only
 	drafts    []*files.Draft // made by its programs; as hasTurn
 	progress  progress.Log
@@ -80,7 +81,8 @@ type tree struct {
 	writes  fetch.Ledger // of all of them; used by that goroutine
 }
 
-// open checks the request and registers the call as running. A request whose idempotency key was answered before returns
+// open checks the request, registers the call as running and takes its place in the session's queue, so that calls of one client have their turns
+// in the order in which it was answered that they had begun. A request whose idempotency key was answered before returns
 // that answer and no call. The returned context is the call's own: whoever knows of the call may cancel it.
 func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c *opened, replay CallResult, err error) {
 	if err := r.o.Store.Ready(); err != nil {
@@ -117,9 +119,27 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 		return nil, nil, CallResult{}, err
 	}
 	c.life.begun = true
+	if c.place, err = r.sessions.join(session.ID, r.o.MaxQueue); err != nil {
+		c.close()
+		return nil, nil, CallResult{}, err
+	}
+	if q.Follow != nil {
+		q.Follow(&c.progress)
+	}
+	if c.place.ahead > 0 {
+		c.progress.Add(progress.Queued, map[string]any{"ahead": c.place.ahead})
+	}
 	c.watchKey()
 	c.beginSpan(q.TraceParent, nil)
 	return &c.life, c, CallResult{}, nil
+}
+
+// close gives back what open took, but for the place in the queue.
+func (c *opened) close() {
+	c.life.cancel(nil)
+	c.r.leave(c)
+	c.r.releaseKey(c)
+	c.r.disown(c.session.ID, c.fence)
 }
 
 // sessionOf returns the call's session, and fills in the role where the request leaves it to the session. An ephemeral one

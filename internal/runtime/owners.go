@@ -69,7 +69,7 @@ func (r *Runtime) turn(ctx context.Context, sessionID string, most int) (epoch i
 	if epoch, err = r.own(ctx, sessionID); err != nil {
 		return 0, nil, err
 	}
-	if err := r.sessions.enter(ctx, sessionID, most, nil); err != nil {
+	if err := r.sessions.enter(ctx, sessionID, most); err != nil {
 		r.disown(sessionID, epoch)
 		return 0, nil, err
 	}

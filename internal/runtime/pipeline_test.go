@@ -6,7 +6,9 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -87,6 +89,45 @@ func TestFeedFollowsTheLog(t *testing.T) {
 		if failed == nil && !slices.Equal(got, []string{"call_1", "call_2"}) {
 			t.Errorf("readers saw %v", got)
 		}
+	}
+}
+
+// A store that reports a call as soon as it is watched.
+type busy struct{ store.Store }
+
+func (b busy) Watch(from store.Cursor, changed func(store.Change)) (stop func(), err error) {
+	stop, err = b.Store.Watch(from, changed)
+	changed(store.Change{Namespace: agent.DefaultNamespace, Kind: store.ChangedCall, CallID: "call_1", Log: &agent.LogEntry{CallID: "call_1"}})
+	return stop, err
+}
+
+// A reader that subscribes at the moment at which a call is committed reads it, and keeps no other one out.
+func TestFeedBeginsAmidCalls(t *testing.T) {
+	t.Parallel()
+	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
+	r.o.Store = busy{r.o.Store}
+	read := make(chan string, 1)
+	go func() {
+		reader, stop, err := r.Feed().Subscribe()
+		if err != nil {
+			read <- err.Error()
+			return
+		}
+		defer stop()
+		calls, _, err := reader.Next(t.Context())
+		if err != nil {
+			read <- err.Error()
+			return
+		}
+		read <- calls[0].CallID
+	}()
+	select {
+	case got := <-read:
+		if got != "call_1" {
+			t.Errorf("the reader saw %s", got)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the reader waits")
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-
-	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // queues lets one call of a session in at a time, in the order of arrival. The zero value is ready.
@@ -14,44 +12,63 @@ type queues struct {
 	waiting map[string][]chan struct{} // by session that has a running call: the channel of whoever comes next is closed; guarded by mu
 }
 
-// enter waits for the session's turn. If it has to wait and p is not nil, it adds an event to p. It returns ErrQueueFull when
-// most calls wait already, or the cause of ctx's end.
-func (q *queues) enter(ctx context.Context, session string, most int, p *progress.Log) error {
+// A place is one call's in its session's queue.
+type place struct {
+	session string
+	turn    chan struct{} // closed when the turn comes; nil where it came at once
+	ahead   int           // the call that has the turn and those that wait before this one
+}
+
+// join takes the next place in the session's queue. It returns ErrQueueFull when most calls wait already. Whoever has a place must await its turn.
+func (q *queues) join(session string, most int) (place, error) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.waiting == nil {
 		q.waiting = map[string][]chan struct{}{}
 	}
 	waiting, busy := q.waiting[session]
 	if !busy {
 		q.waiting[session] = nil
-		q.mu.Unlock()
-		return nil
+		return place{session: session}, nil
 	}
 	if len(waiting) >= most {
-		q.mu.Unlock()
-		return ErrQueueFull
+		return place{}, ErrQueueFull
 	}
-	turn := make(chan struct{})
-	q.waiting[session] = append(waiting, turn)
-	ahead := len(waiting) + 1 // the one that has the turn, and those that wait
-	q.mu.Unlock()
-	if p != nil {
-		p.Add(progress.Queued, map[string]any{"ahead": ahead})
+	p := place{session: session, turn: make(chan struct{}), ahead: len(waiting) + 1}
+	q.waiting[session] = append(waiting, p.turn)
+	return p, nil
+}
+
+// await waits for the turn of a place. At the end of ctx it gives the place up and returns the cause, also where the turn has come since.
+func (q *queues) await(ctx context.Context, p place) error {
+	if p.turn == nil {
+		return nil
 	}
 	select {
-	case <-turn:
-		return nil
+	case <-p.turn:
+		if ctx.Err() == nil {
+			return nil
+		}
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waiting = q.waiting[session]
-	if i := slices.Index(waiting, turn); i >= 0 {
-		q.waiting[session] = slices.Delete(waiting, i, i+1)
+	waiting := q.waiting[p.session]
+	if i := slices.Index(waiting, p.turn); i >= 0 {
+		q.waiting[p.session] = slices.Delete(waiting, i, i+1)
 	} else {
-		q.next(session) // the turn came at the same moment: hand it on
+		q.next(p.session) // the turn has come: hand it on
 	}
 	return context.Cause(ctx)
+}
+
+// enter takes a place and awaits its turn.
+func (q *queues) enter(ctx context.Context, session string, most int) error {
+	p, err := q.join(session, most)
+	if err != nil {
+		return err
+	}
+	return q.await(ctx, p)
 }
 
 // leave gives the turn to the next.

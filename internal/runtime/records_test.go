@@ -42,7 +42,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 			t.Errorf("hit %v: the record says %+v", hit, rec)
 		}
 		if e.ArtifactHit != hit || (e.Code == "") != hit || e.ProgramEngine != "ssa" || len(e.CapabilityPatterns) != 1 || len(e.HistoryQueryPatterns) != 1 || e.WeakSuccess ||
-			e.ContractSource != "none" || e.ContractFingerprint != agent.FingerprintNone || e.Model != "other-model" || e.Replayable || e.ReplayableReason != ReasonMasked ||
+			e.ContractSource != "none" || e.ContractFingerprint != agent.FingerprintNone || e.Model != "other-model" || e.Replayable || agent.ReasonCode(e.ReplayableReason) != "masked_input" ||
 			!e.Cacheable || e.CacheabilityReason != CacheStable || e.UserCorrectionDetected || e.OutcomeValueClass != "number" {
 			t.Errorf("hit %v: the log says %s", hit, agent.Encoded(e))
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // Errors of Call that mean no call took place: nothing was recorded.
@@ -35,6 +36,8 @@ type CallRequest struct {
 	TraceParent    string // the whole header, when TraceID is from it
 	IdempotencyKey string // scoped by owner and session; "" for none
 	BodyHash       string // of the request, compared when the key comes again
+
+	Follow func(*progress.Log) // is given what the call reports, before the call begins; nil: nobody follows it from there
 }
 
 // Reply is the answer to a call.
@@ -74,7 +77,8 @@ type CallResult struct {
 	Role     string // that was called; "" where it is answered from an earlier call
 	Method   string
 	OK       bool
-	Replayed bool // answered from an earlier call with the same idempotency key
+	Replayed bool  // answered from an earlier call with the same idempotency key
+	Err      error // of an asynchronous call: why it was not kept; then there is nothing else
 }
 
 // Introspection says whether a method name would respond without a forge.

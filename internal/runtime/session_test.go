@@ -121,6 +121,26 @@ func TestSessionTurns(t *testing.T) {
 	})
 }
 
+// full is a store that keeps no call.
+type full struct{ store.Namespace }
+
+func (full) CommitCall(context.Context, *store.CallCommit) error { return store.ErrReadOnly }
+
+// Who waits for an asynchronous call gets to know why it was not kept.
+func TestStartedCallThatIsNotKept(t *testing.T) {
+	t.Parallel()
+	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
+	id, _ := conversation(t, r, SessionRequest{Role: "r"})
+	r.store = full{r.store}
+	_, done, err := r.Start(CallRequest{SessionID: id, Method: "a=", Args: []json.RawMessage{json.RawMessage("1")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res := <-done; !errors.Is(res.Err, store.ErrReadOnly) || len(res.Body) > 0 {
+		t.Errorf("got %s, %v", res.Body, res.Err)
+	}
+}
+
 func TestResponds(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}

@@ -410,3 +410,39 @@ func TestSharedReplyHasNoNull(t *testing.T) {
 		t.Errorf("%s is read as %+v (%v)", text, got.Reply, err)
 	}
 }
+
+// Who repeats a verdict at another replica than the one that corrects the method waits for the attempt that runs there.
+func TestCorrectingElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store.NewMemory(store.Options{})
+		shared := func(o *Options) { o.Store, o.Shared = s, true }
+		a, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
+		b, _ := scripted(t, corrections(nil), nil, shared)
+		read := func() *agent.Artifact { return artifactOf(t, b, "r", "m") }
+		ctx, leave := context.WithCancel(t.Context())
+		if b.Correcting(ctx, read()) != nil {
+			t.Error("nothing runs yet, and there is something to wait for")
+		}
+		model.Block = make(chan struct{})
+		tried := a.Correct("r", "m", "ada")
+		synctest.Wait() // the model is asked
+		there, left := b.Correcting(t.Context(), read()), b.Correcting(ctx, read())
+		if there == nil || left == nil {
+			close(model.Block)
+			t.Fatal("there is nothing to wait for at the other replica")
+		}
+		leave()
+		<-left
+		select {
+		case <-there:
+			t.Error("the attempt at the other replica counts as ended while it runs")
+		case <-time.After(time.Minute):
+		}
+		close(model.Block)
+		<-tried
+		<-there
+		if c := read().Correction; c.State != agent.CorrectionAdopted {
+			t.Errorf("the correction is %s after the wait", agent.Encoded(c))
+		}
+	})
+}

@@ -39,6 +39,7 @@ type Change struct {
 	Role, Method string // of an artifact or a tool
 	Name         string // of a connection; the key of a candidate; ImportedNamespace
 	Revision     int64
+	Operated     bool `json:",omitempty"` // an artifact: by ChangeArtifact with an entry of the audit trail, not by a call, and ArtifactChange.Renews
 
 	CallID, SessionID string          // of a call
 	Log               *agent.LogEntry // of a call; nil where the feed keeps only its id: see Calls.Call. It must not be changed

@@ -30,6 +30,7 @@ type Memory struct {
 	commits    int64
 	feed       Feed
 	members    *Members
+	gone       map[agent.Day]int64 // tokens of namespaces that were erased on that day, the last one
 }
 
 // memoryNamespace is what a Memory holds of one namespace. All of it is guarded by the Memory's lock.

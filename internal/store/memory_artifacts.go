@@ -27,7 +27,7 @@ func (n *memoryNamespace) ChangeArtifact(ctx context.Context, revision int64, c 
 	if err := CheckChange(old, revision, &c); err != nil {
 		return nil, err
 	}
-	a := n.changeArtifact(c)
+	a := n.changeArtifact(c, audit != nil && c.Renews())
 	n.appendAudit(ctx, audit)
 	return a, nil
 }

@@ -58,7 +58,7 @@ func (n *memoryNamespace) commitCall(ctx context.Context, c *CallCommit) error {
 		s.add(c, raw, now)
 	}
 	for _, change := range c.Artifacts {
-		n.changeArtifact(change)
+		n.changeArtifact(change, false)
 	}
 	FillLog(&c.Log, n.artifacts[Target{Role: c.Log.Role, Method: c.Log.Method}])
 	for _, t := range c.Tools {
@@ -161,17 +161,17 @@ func compactAll(c *CallCommit) error {
 	return nil
 }
 
-func (n *memoryNamespace) changeArtifact(c agent.ArtifactChange) *agent.Artifact {
+func (n *memoryNamespace) changeArtifact(c agent.ArtifactChange, operated bool) *agent.Artifact {
 	old := n.artifacts[Target{Role: c.Role, Method: c.MethodName}]
 	if old == nil && !c.Creates() {
 		return nil // deleted meanwhile: counts of nothing
 	}
 	a := old.Apply(c)
-	n.setArtifact(a)
+	n.setArtifact(a, operated)
 	return a
 }
 
-func (n *memoryNamespace) setArtifact(a *agent.Artifact) {
+func (n *memoryNamespace) setArtifact(a *agent.Artifact, operated bool) {
 	if len(a.Verdicts) > 0 {
 		n.evidence.Judge(a.Role, a.MethodName)
 	}
@@ -180,7 +180,7 @@ func (n *memoryNamespace) setArtifact(a *agent.Artifact) {
 		n.programs[g.CodeChecksum] = g.Code
 	}
 	n.ranking.SetArtifact(a.Role, a.MethodName, FiguresOf(a))
-	n.changed(Change{Kind: ChangedArtifact, Role: a.Role, Method: a.MethodName, Revision: a.Revision})
+	n.changed(Change{Kind: ChangedArtifact, Role: a.Role, Method: a.MethodName, Revision: a.Revision, Operated: operated})
 }
 
 func (n *memoryNamespace) changeTool(c ToolChange) {
@@ -206,38 +206,6 @@ func (n *memoryNamespace) Call(_ context.Context, callID string) (Call, error) {
 	ForgetDebug(&out.Log, n.policy.Retention.ValueHours, n.now())
 	if h := n.policy.Retention.ValueHours; h == 0 || n.now().Sub(c.at) < time.Duration(h)*time.Hour {
 		out.Outcome, out.Effects = c.outcome, c.effects
-	}
-	return out, nil
-}
-
-// ListCalls is part of Namespace.
-func (n *memoryNamespace) ListCalls(_ context.Context, q CallQuery) ([]agent.LogEntry, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if q.Limit <= 0 {
-		q.Limit = DefaultLimit
-	}
-	out := []agent.LogEntry{}
-	skip, last := q.Before != "", q.Before
-	session := func(id string) (agent.Session, error) {
-		if s := n.sessions[id]; s != nil {
-			return s.session, nil
-		}
-		return agent.Session{}, ErrNotFound
-	}
-	for _, c := range slices.Backward(n.calls) {
-		if skip {
-			skip = c.log.CallID != q.Before
-			continue
-		}
-		if len(out) == q.Limit || q.Scan.Read(last) {
-			break
-		}
-		last = c.log.CallID
-		if q.Match(&c.log) && q.Owns(&c.log, session) {
-			out = append(out, c.log)
-			ForgetDebug(&out[len(out)-1], n.policy.Retention.ValueHours, n.now())
-		}
 	}
 	return out, nil
 }

@@ -137,7 +137,7 @@ func (n *memoryNamespace) bringBack(key Target, at int) {
 	if x.tool != nil {
 		n.setTool(x.tool)
 	} else {
-		n.setArtifact(x.artifact)
+		n.setArtifact(x.artifact, false)
 	}
 }
 

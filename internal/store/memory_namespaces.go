@@ -75,6 +75,9 @@ func (m *Memory) EraseNamespace(ctx context.Context, name agent.Namespace, audit
 	if err := m.namespace(agent.DefaultNamespace).writable(ctx); err != nil {
 		return err
 	}
+	today := agent.DayOf(m.now())
+	use := n.ledger.Use(&Cap{Scope: ScopeNamespace, First: today, Last: today})
+	m.gone = map[agent.Day]int64{today: m.gone[today] + use.Used + use.Reserved}
 	delete(m.namespaces, name)
 	*n = *newMemoryNamespace(m, name) // for who holds it still
 	n.erased = true

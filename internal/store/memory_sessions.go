@@ -92,7 +92,7 @@ func (n *memoryNamespace) deleteSession(id string) error {
 	now := n.now()
 	for key, a := range n.artifacts {
 		if Remembers(a, id) {
-			n.setArtifact(a.Apply(agent.ArtifactChange{Role: key.Role, MethodName: key.Method, At: now, ForgetSession: id}))
+			n.setArtifact(a.Apply(agent.ArtifactChange{Role: key.Role, MethodName: key.Method, At: now, ForgetSession: id}), false)
 		}
 	}
 	for key, list := range n.archive {

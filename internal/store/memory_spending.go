@@ -16,6 +16,15 @@ func (n *memoryNamespace) Settle(ctx context.Context, s agent.Spend) error {
 	return n.spend(ctx, func(l *Ledger) { l.Settle(s) })
 }
 
+// Forfeit is part of Namespace.
+func (n *memoryNamespace) Forfeit(ctx context.Context, id string) error {
+	return n.spend(ctx, func(l *Ledger) {
+		if s, ok := l.Reservation(id); ok {
+			l.Settle(s)
+		}
+	})
+}
+
 func (n *memoryNamespace) spend(ctx context.Context, change func(*Ledger)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -64,6 +73,11 @@ func (n *memoryNamespace) useOf(caps []Cap) []Use {
 		}
 		for _, other := range n.namespaces {
 			uses[i].Add(other.ledger.Use(&caps[i]))
+		}
+		for day, tokens := range n.gone {
+			if day >= caps[i].First && day <= caps[i].Last {
+				uses[i].Used += tokens
+			}
 		}
 	}
 	return uses

@@ -165,5 +165,5 @@ func EraseLog(e *agent.LogEntry) {
 	e.SystemPrompt, e.UserPrompt, e.Context = "", "", nil
 	e.AttemptFailures, e.Warnings, e.SolverShape = nil, nil, nil
 	e.Selection.Figures = nil
-	e.Replayable, e.ReplayableReason = false, "session deleted"
+	e.Replayable, e.ReplayableReason = false, agent.ReasonErased
 }

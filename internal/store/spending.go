@@ -18,6 +18,9 @@ type Spending interface {
 	// Settle adds what a request cost, and drops the reservation of that ID. Where it
 	// cost nothing, or calls do not wait for the disk, a power cut can leave the reservation.
 	Settle(ctx context.Context, s agent.Spend) error
+	// Forfeit counts all that a reservation holds as spent, and drops it: nobody will settle it any more. It does nothing where there is none of that
+	// ID, so that of several replicas that find one abandoned one counts it.
+	Forfeit(ctx context.Context, id string) error
 	// Spent returns the aggregates of the days from the first to the last, both included, all reservations and all forges.
 	Spent(ctx context.Context, first, last agent.Day) (Spent, error)
 	Caps
@@ -104,6 +107,12 @@ func (l *Ledger) forge(c *agent.ArtifactChange) {
 
 // Reserve adds a reservation.
 func (l *Ledger) Reserve(s agent.Spend) { l.open[s.ID] = s }
+
+// Reservation returns the reservation of that ID; false where there is none.
+func (l *Ledger) Reservation(id string) (agent.Spend, bool) {
+	s, ok := l.open[id]
+	return s, ok
+}
 
 // Settle adds what a request cost, in the place of its reservation.
 func (l *Ledger) Settle(s agent.Spend) {

@@ -131,6 +131,9 @@ type Calls interface {
 	Call(ctx context.Context, callID string) (Call, error)
 	// ListCalls returns log entries, newest first, that end before the call id before ("" for the newest).
 	ListCalls(ctx context.Context, q CallQuery) ([]agent.LogEntry, error)
+	// CallsAfter returns at most limit log entries behind that of the call after ("" for the log's first ones), oldest first. It leaves out calls
+	// before which another one may still appear, as CallQuery.Stable does. ErrNotFound when the log does not hold the call.
+	CallsAfter(ctx context.Context, after string, limit int) ([]agent.LogEntry, error)
 	// Replay returns the reply that was committed under the key, ErrNotFound when there is none.
 	Replay(ctx context.Context, key string) (Idempotent, error)
 	// Content returns a stored result, ErrNotFound when it is missing or evicted.

@@ -80,7 +80,7 @@ Colours are off if ` + "`NO_COLOR`" + ` is set or the output is not a terminal.
 
 ` + "`--auth-tokens-file`" + ` holds one token a line: a name, white space, and the token itself (at least ` + fmt.Sprint(access.MinToken) + ` characters) or ` + "`sha256:`" + `
 and its SHA-256 in hex, so that the file need not hold the token; then, where wanted, ` + "`namespace=acme`" + `, ` + "`scopes=read,call,operate,admin`" + `, ` + "`rate=50/s`" + `
-and ` + "`concurrency=8`" + `. A line without them has all scopes in the namespace ` + "`default`" + `. Empty lines and lines that begin with ` + "`#`" + ` are ignored. Clients send
+and ` + "`concurrency=8`" + `. A line without them has all scopes in the namespace ` + "`default`" + `. Empty lines, lines that begin with ` + "`#`" + ` and a byte order mark are ignored; no name has invisible characters. Clients send
 ` + "`Authorization: Bearer TOKEN`" + `. The name is the owner of sessions and runners: programs of two owners never share a process.
 
 ` + "```" + `
@@ -105,7 +105,7 @@ and have an ` + "`exp`" + `; ` + "`nbf`" + ` and ` + "`iat`" + ` may be a minute
 ` + "`--oidc-namespace-claim`" + ` names, and without one it gets 403. Its scopes are those of ` + "`--oidc-scope-claim`" + ` that the daemon knows. Its owner is the issuer and
 the name together: the ` + "`alice`" + ` of the issuer is not the ` + "`alice`" + ` of the file. ` + "`--oidc-rate 50/s`" + ` and ` + "`--oidc-concurrency 8`" + ` hold each
 owner of its tokens to what ` + "`rate=`" + ` and ` + "`concurrency=`" + ` of a line do. The keys are fetched again every ten minutes while tokens come, and
-when a token names one that is not known, at most every five seconds. While the issuer cannot be reached the daemon starts and runs; tokens whose key is known work, others get
+when a token is signed with one that is not known: at once, but after eight such fetches, or one that failed, at most every five seconds. While the issuer cannot be reached the daemon starts and runs; tokens whose key is known work, others get
 503 ` + "`issuer_unavailable`" + ` with Retry-After.
 
 Without tokens the daemon listens on loopback only and answers only requests whose Host is this machine.

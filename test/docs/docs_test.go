@@ -146,7 +146,7 @@ func TestDocumentsAreTrue(t *testing.T) {
 				outputs := runSteps(t, d, list, instead)
 				for i, s := range list {
 					want := strings.TrimSpace(strings.Join(s.Want, "\n"))
-					if !matches(want, strings.TrimSpace(outputs[i])) {
+					if got := strings.TrimSpace(outputs[i]); !matches(want, got) && (stages.MatchString(got) || !matches(stages.ReplaceAllString(want, ""), got)) {
 						t.Errorf("%s:%d: $ %s\nprints:\n%s\nthe document has:\n%s", path, s.Line, s.Command, strings.TrimSpace(outputs[i]), want)
 					}
 				}
@@ -197,6 +197,9 @@ func runSteps(t *testing.T, d *rig.Daemon, list []step, instead map[string]strin
 	}
 	return outputs
 }
+
+// stages are the lines of what a call waits for. One that has ended before it can be followed shows none.
+var stages = regexp.MustCompile(`(?m)^\S+\.\S+: (selected: |forging|the program is at the gate|running a new program).*\n`)
 
 // matches compares with "..." as a wildcard.
 func matches(want, got string) bool {

@@ -164,6 +164,36 @@ func (e CallProgramTier) Valid() bool {
 	}
 }
 
+// Defines values for CallReplayableCode.
+const (
+	CallReplayableCodeErased           CallReplayableCode = "erased"
+	CallReplayableCodeHistoryInContext CallReplayableCode = "history_in_context"
+	CallReplayableCodeMaskedEffects    CallReplayableCode = "masked_effects"
+	CallReplayableCodeMaskedInput      CallReplayableCode = "masked_input"
+	CallReplayableCodeNoProgram        CallReplayableCode = "no_program"
+	CallReplayableCodeTooManyEffects   CallReplayableCode = "too_many_effects"
+)
+
+// Valid indicates whether the value is a known member of the CallReplayableCode enum.
+func (e CallReplayableCode) Valid() bool {
+	switch e {
+	case CallReplayableCodeErased:
+		return true
+	case CallReplayableCodeHistoryInContext:
+		return true
+	case CallReplayableCodeMaskedEffects:
+		return true
+	case CallReplayableCodeMaskedInput:
+		return true
+	case CallReplayableCodeNoProgram:
+		return true
+	case CallReplayableCodeTooManyEffects:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CallVerdict.
 const (
 	CallVerdictRight CallVerdict = "right"
@@ -707,6 +737,36 @@ func (e LogEntryProgramTier) Valid() bool {
 	case LogEntryProgramTierEngine:
 		return true
 	case LogEntryProgramTierNative:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LogEntryReplayableCode.
+const (
+	LogEntryReplayableCodeErased           LogEntryReplayableCode = "erased"
+	LogEntryReplayableCodeHistoryInContext LogEntryReplayableCode = "history_in_context"
+	LogEntryReplayableCodeMaskedEffects    LogEntryReplayableCode = "masked_effects"
+	LogEntryReplayableCodeMaskedInput      LogEntryReplayableCode = "masked_input"
+	LogEntryReplayableCodeNoProgram        LogEntryReplayableCode = "no_program"
+	LogEntryReplayableCodeTooManyEffects   LogEntryReplayableCode = "too_many_effects"
+)
+
+// Valid indicates whether the value is a known member of the LogEntryReplayableCode enum.
+func (e LogEntryReplayableCode) Valid() bool {
+	switch e {
+	case LogEntryReplayableCodeErased:
+		return true
+	case LogEntryReplayableCodeHistoryInContext:
+		return true
+	case LogEntryReplayableCodeMaskedEffects:
+		return true
+	case LogEntryReplayableCodeMaskedInput:
+		return true
+	case LogEntryReplayableCodeNoProgram:
+		return true
+	case LogEntryReplayableCodeTooManyEffects:
 		return true
 	default:
 		return false
@@ -2249,6 +2309,21 @@ func (e PutToolParamsIfNoneMatch) Valid() bool {
 	}
 }
 
+// Defines values for PutProgramParamsIfNoneMatch.
+const (
+	PutProgramParamsIfNoneMatchAsterisk PutProgramParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the PutProgramParamsIfNoneMatch enum.
+func (e PutProgramParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case PutProgramParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PutEffectsParamsIfNoneMatch.
 const (
 	PutEffectsParamsIfNoneMatchAsterisk PutEffectsParamsIfNoneMatch = "*"
@@ -2258,6 +2333,21 @@ const (
 func (e PutEffectsParamsIfNoneMatch) Valid() bool {
 	switch e {
 	case PutEffectsParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PutExamplesParamsIfNoneMatch.
+const (
+	PutExamplesParamsIfNoneMatchAsterisk PutExamplesParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the PutExamplesParamsIfNoneMatch enum.
+func (e PutExamplesParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case PutExamplesParamsIfNoneMatchAsterisk:
 		return true
 	default:
 		return false
@@ -2308,7 +2398,9 @@ type AnyOrNull = json.RawMessage
 type Artifact struct {
 	AdaptiveFailureCount int   `json:"adaptive_failure_count"`
 	Approved             *bool `json:"approved,omitempty"`
-	AuthoredErrorCount   int   `json:"authored_error_count"`
+
+	// AuthoredErrorCount Calls that ended in an error which the program returned itself, such as invalid_input: neither successes nor failures.
+	AuthoredErrorCount int `json:"authored_error_count"`
 
 	// BrokenExamples Examples that a person's operation broke.
 	BrokenExamples      *[]string `json:"broken_examples,omitempty"`
@@ -2388,6 +2480,8 @@ type ArtifactList struct {
 
 // ArtifactSummary An artifact without its code.
 type ArtifactSummary struct {
+	// AuthoredErrorCount Calls that ended in an error which the program returned itself, such as invalid_input: neither successes nor failures.
+	AuthoredErrorCount  int       `json:"authored_error_count"`
 	Cacheable           bool      `json:"cacheable"`
 	CodeChecksum        string    `json:"code_checksum"`
 	ContractFingerprint string    `json:"contract_fingerprint"`
@@ -2611,7 +2705,10 @@ type Call struct {
 	RepairSucceeded bool             `json:"repair_succeeded"`
 	Replayable      bool             `json:"replayable"`
 
-	// ReplayableReason Why not.
+	// ReplayableCode The same, to compare with. Erased: the arguments and the value are gone with the session. Missing in events of calls as they end.
+	ReplayableCode *CallReplayableCode `json:"replayable_code,omitempty"`
+
+	// ReplayableReason Why not, in words.
 	ReplayableReason      *string `json:"replayable_reason,omitempty"`
 	RetryFeedbackInjected bool    `json:"retry_feedback_injected"`
 	Role                  string  `json:"role"`
@@ -2682,6 +2779,9 @@ type CallProgramEngine string
 
 // CallProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 type CallProgramTier string
+
+// CallReplayableCode The same, to compare with. Erased: the arguments and the value are gone with the session. Missing in events of calls as they end.
+type CallReplayableCode string
 
 // CallVerdict What a person said of the answer.
 type CallVerdict string
@@ -3615,7 +3715,10 @@ type LogEntry struct {
 	RepairSucceeded bool                 `json:"repair_succeeded"`
 	Replayable      bool                 `json:"replayable"`
 
-	// ReplayableReason Why not.
+	// ReplayableCode The same, to compare with. Erased: the arguments and the value are gone with the session. Missing in events of calls as they end.
+	ReplayableCode *LogEntryReplayableCode `json:"replayable_code,omitempty"`
+
+	// ReplayableReason Why not, in words.
 	ReplayableReason      *string `json:"replayable_reason,omitempty"`
 	RetryFeedbackInjected bool    `json:"retry_feedback_injected"`
 	Role                  string  `json:"role"`
@@ -3686,6 +3789,9 @@ type LogEntryProgramEngine string
 
 // LogEntryProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 type LogEntryProgramTier string
+
+// LogEntryReplayableCode The same, to compare with. Erased: the arguments and the value are gone with the session. Missing in events of calls as they end.
+type LogEntryReplayableCode string
 
 // LogEntryVerdict What a person said of the answer.
 type LogEntryVerdict string
@@ -5299,7 +5405,7 @@ type Why struct {
 		// ForgeUsage Of making the program that answered; null where it is not kept.
 		ForgeUsage *Usage `json:"forge_usage"`
 
-		// Money What usage cost by the price list of now, at most, since calls do not keep how much of a prompt the server had cached; null where no price is known.
+		// Money What usage cost by the price list of now, at most, since calls do not keep how much of a prompt the server had cached; null where no price is known, or a model was asked and no tokens were reported.
 		Money *struct {
 			Amount   float64 `json:"amount"`
 			Currency string  `json:"currency"`
@@ -5319,6 +5425,9 @@ type Why struct {
 
 		// Switch A member of the policy, with dots for members of members.
 		Switch string `json:"switch"`
+
+		// Then What else would have been different, in words: what becomes of a program that is written for the call.
+		Then *string `json:"then,omitempty"`
 
 		// Value Instead of the value in force.
 		Value interface{} `json:"value"`
@@ -5350,7 +5459,7 @@ type Why struct {
 	} `json:"effects"`
 	Method string `json:"method"`
 
-	// Next Requests that can be sent as they are.
+	// Next Requests that can be sent as they are with the scopes of who asks.
 	Next []struct {
 		Body *map[string]interface{} `json:"body"`
 
@@ -5600,16 +5709,16 @@ type DeleteConnectionParams struct {
 	// Reason Why, for the audit trail.
 	Reason *string `form:"reason,omitempty" json:"reason,omitempty"`
 
-	// IfMatch The ETag that the tool must have; a star: it must be there.
+	// IfMatch The ETag that the resource must have; a star: it must be there.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // PutConnectionParams defines parameters for PutConnection.
 type PutConnectionParams struct {
-	// IfMatch The ETag that the tool must have; a star: it must be there.
+	// IfMatch The ETag that the resource must have; a star: it must be there.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 
-	// IfNoneMatch A star: the tool must be new.
+	// IfNoneMatch A star: the resource must be new.
 	IfNoneMatch *PutConnectionParamsIfNoneMatch `json:"If-None-Match,omitempty"`
 }
 
@@ -5865,14 +5974,17 @@ type ListTools200JSONResponseBody struct {
 type DeleteToolParams struct {
 	// Reason Why; kept in the audit trail.
 	Reason *Reason `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// IfMatch The ETag that the resource must have; a star: it must be there.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // PutToolParams defines parameters for PutTool.
 type PutToolParams struct {
-	// IfMatch The ETag that the tool must have; a star: it must be there.
+	// IfMatch The ETag that the resource must have; a star: it must be there.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 
-	// IfNoneMatch A star: the tool must be new.
+	// IfNoneMatch A star: the resource must be new.
 	IfNoneMatch *PutToolParamsIfNoneMatch `json:"If-None-Match,omitempty"`
 }
 
@@ -5892,19 +6004,46 @@ type ListArtifactsParams struct {
 type DeleteArtifactParams struct {
 	// Reason Why; kept in the audit trail.
 	Reason *Reason `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// IfMatch The ETag that the resource must have; a star: it must be there.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
+
+// PutProgramParams defines parameters for PutProgram.
+type PutProgramParams struct {
+	// IfMatch The ETag that the resource must have; a star: it must be there.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch A star: the resource must be new.
+	IfNoneMatch *PutProgramParamsIfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// PutProgramParamsIfNoneMatch defines parameters for PutProgram.
+type PutProgramParamsIfNoneMatch string
 
 // PutEffectsParams defines parameters for PutEffects.
 type PutEffectsParams struct {
-	// IfMatch The ETag that the tool must have; a star: it must be there.
+	// IfMatch The ETag that the resource must have; a star: it must be there.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 
-	// IfNoneMatch A star: the tool must be new.
+	// IfNoneMatch A star: the resource must be new.
 	IfNoneMatch *PutEffectsParamsIfNoneMatch `json:"If-None-Match,omitempty"`
 }
 
 // PutEffectsParamsIfNoneMatch defines parameters for PutEffects.
 type PutEffectsParamsIfNoneMatch string
+
+// PutExamplesParams defines parameters for PutExamples.
+type PutExamplesParams struct {
+	// IfMatch The ETag that the resource must have; a star: it must be there.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch A star: the resource must be new.
+	IfNoneMatch *PutExamplesParamsIfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// PutExamplesParamsIfNoneMatch defines parameters for PutExamples.
+type PutExamplesParamsIfNoneMatch string
 
 // GetUsageParams defines parameters for GetUsage.
 type GetUsageParams struct {
@@ -6550,7 +6689,7 @@ type ClientInterface interface {
 
 	// JudgeCallWithBody Judge a call
 	//
-	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
+	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it; one that counts is replaced with `operate` only. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6559,7 +6698,7 @@ type ClientInterface interface {
 
 	// JudgeCall Judge a call
 	//
-	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
+	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it; one that counts is replaced with `operate` only. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6568,7 +6707,7 @@ type ClientInterface interface {
 
 	// ExplainCall Explain a call
 	//
-	// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
+	// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are, none that the token may not send. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/calls/{call_id}/why (the `ExplainCall` operationId).
 	ExplainCall(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7184,7 +7323,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/tools/{role}/methods/{method} (the `PutProgram` operationId).
-	PutProgramWithBody(ctx context.Context, role Role, method Method, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PutProgramWithBody(ctx context.Context, role Role, method Method, params *PutProgramParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutProgram Give an artifact an operator's own program
 	//
@@ -7193,7 +7332,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/tools/{role}/methods/{method} (the `PutProgram` operationId).
-	PutProgram(ctx context.Context, role Role, method Method, body PutProgramJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PutProgram(ctx context.Context, role Role, method Method, params *PutProgramParams, body PutProgramJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveArtifactWithBody Approve an artifact
 	//
@@ -7247,21 +7386,21 @@ type ClientInterface interface {
 
 	// PutExamplesWithBody Set the examples
 	//
-	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
+	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. Proposed ones stay as they are, also where the list has them: what GET gave can be put again. If-Match makes the change depend on the examples' ETag. At most 64 and 256 KiB a method. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/tools/{role}/methods/{method}/examples (the `PutExamples` operationId).
-	PutExamplesWithBody(ctx context.Context, role Role, method Method, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PutExamplesWithBody(ctx context.Context, role Role, method Method, params *PutExamplesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutExamples Set the examples
 	//
-	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
+	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. Proposed ones stay as they are, also where the list has them: what GET gave can be put again. If-Match makes the change depend on the examples' ETag. At most 64 and 256 KiB a method. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/tools/{role}/methods/{method}/examples (the `PutExamples` operationId).
-	PutExamples(ctx context.Context, role Role, method Method, body PutExamplesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PutExamples(ctx context.Context, role Role, method Method, params *PutExamplesParams, body PutExamplesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RunExamplesWithBody Run the examples
 	//
@@ -7739,7 +7878,7 @@ func (c *Client) GetVerdict(ctx context.Context, callID CallID, reqEditors ...Re
 
 // JudgeCallWithBody Judge a call
 //
-// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
+// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it; one that counts is replaced with `operate` only. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7758,7 +7897,7 @@ func (c *Client) JudgeCallWithBody(ctx context.Context, callID CallID, contentTy
 
 // JudgeCall Judge a call
 //
-// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
+// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it; one that counts is replaced with `operate` only. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7777,7 +7916,7 @@ func (c *Client) JudgeCall(ctx context.Context, callID CallID, body JudgeCallJSO
 
 // ExplainCall Explain a call
 //
-// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
+// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are, none that the token may not send. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
 //
 // Corresponds with GET /v1/calls/{call_id}/why (the `ExplainCall` operationId).
 func (c *Client) ExplainCall(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9163,8 +9302,8 @@ func (c *Client) GetArtifact(ctx context.Context, role Role, method Method, reqE
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /v1/tools/{role}/methods/{method} (the `PutProgram` operationId).
-func (c *Client) PutProgramWithBody(ctx context.Context, role Role, method Method, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPutProgramRequestWithBody(c.Server, role, method, contentType, body)
+func (c *Client) PutProgramWithBody(ctx context.Context, role Role, method Method, params *PutProgramParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutProgramRequestWithBody(c.Server, role, method, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9182,8 +9321,8 @@ func (c *Client) PutProgramWithBody(ctx context.Context, role Role, method Metho
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PUT /v1/tools/{role}/methods/{method} (the `PutProgram` operationId).
-func (c *Client) PutProgram(ctx context.Context, role Role, method Method, body PutProgramJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPutProgramRequest(c.Server, role, method, body)
+func (c *Client) PutProgram(ctx context.Context, role Role, method Method, params *PutProgramParams, body PutProgramJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutProgramRequest(c.Server, role, method, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9306,13 +9445,13 @@ func (c *Client) ListExamples(ctx context.Context, role Role, method Method, req
 
 // PutExamplesWithBody Set the examples
 //
-// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
+// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. Proposed ones stay as they are, also where the list has them: what GET gave can be put again. If-Match makes the change depend on the examples' ETag. At most 64 and 256 KiB a method. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /v1/tools/{role}/methods/{method}/examples (the `PutExamples` operationId).
-func (c *Client) PutExamplesWithBody(ctx context.Context, role Role, method Method, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPutExamplesRequestWithBody(c.Server, role, method, contentType, body)
+func (c *Client) PutExamplesWithBody(ctx context.Context, role Role, method Method, params *PutExamplesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutExamplesRequestWithBody(c.Server, role, method, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9325,13 +9464,13 @@ func (c *Client) PutExamplesWithBody(ctx context.Context, role Role, method Meth
 
 // PutExamples Set the examples
 //
-// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
+// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. Proposed ones stay as they are, also where the list has them: what GET gave can be put again. If-Match makes the change depend on the examples' ETag. At most 64 and 256 KiB a method. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PUT /v1/tools/{role}/methods/{method}/examples (the `PutExamples` operationId).
-func (c *Client) PutExamples(ctx context.Context, role Role, method Method, body PutExamplesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPutExamplesRequest(c.Server, role, method, body)
+func (c *Client) PutExamples(ctx context.Context, role Role, method Method, params *PutExamplesParams, body PutExamplesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutExamplesRequest(c.Server, role, method, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -13400,6 +13539,21 @@ func NewDeleteToolRequest(server string, role Role, params *DeleteToolParams) (*
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -13648,6 +13802,21 @@ func NewDeleteArtifactRequest(server string, role Role, method Method, params *D
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -13693,18 +13862,18 @@ func NewGetArtifactRequest(server string, role Role, method Method) (*http.Reque
 }
 
 // NewPutProgramRequest calls the generic PutProgram builder with application/json body
-func NewPutProgramRequest(server string, role Role, method Method, body PutProgramJSONRequestBody) (*http.Request, error) {
+func NewPutProgramRequest(server string, role Role, method Method, params *PutProgramParams, body PutProgramJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewPutProgramRequestWithBody(server, role, method, "application/json", bodyReader)
+	return NewPutProgramRequestWithBody(server, role, method, params, "application/json", bodyReader)
 }
 
 // NewPutProgramRequestWithBody constructs an http.Request for the PutProgram method, with any body, and a specified content type
-func NewPutProgramRequestWithBody(server string, role Role, method Method, contentType string, body io.Reader) (*http.Request, error) {
+func NewPutProgramRequestWithBody(server string, role Role, method Method, params *PutProgramParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -13742,6 +13911,32 @@ func NewPutProgramRequestWithBody(server string, role Role, method Method, conte
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam1)
+		}
+
+	}
 
 	return req, nil
 }
@@ -13963,18 +14158,18 @@ func NewListExamplesRequest(server string, role Role, method Method) (*http.Requ
 }
 
 // NewPutExamplesRequest calls the generic PutExamples builder with application/json body
-func NewPutExamplesRequest(server string, role Role, method Method, body PutExamplesJSONRequestBody) (*http.Request, error) {
+func NewPutExamplesRequest(server string, role Role, method Method, params *PutExamplesParams, body PutExamplesJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewPutExamplesRequestWithBody(server, role, method, "application/json", bodyReader)
+	return NewPutExamplesRequestWithBody(server, role, method, params, "application/json", bodyReader)
 }
 
 // NewPutExamplesRequestWithBody constructs an http.Request for the PutExamples method, with any body, and a specified content type
-func NewPutExamplesRequestWithBody(server string, role Role, method Method, contentType string, body io.Reader) (*http.Request, error) {
+func NewPutExamplesRequestWithBody(server string, role Role, method Method, params *PutExamplesParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -14012,6 +14207,32 @@ func NewPutExamplesRequestWithBody(server string, role Role, method Method, cont
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam1)
+		}
+
+	}
 
 	return req, nil
 }
@@ -15035,7 +15256,7 @@ type ClientWithResponsesInterface interface {
 
 	// JudgeCallWithBodyWithResponse Judge a call
 	//
-	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
+	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it; one that counts is replaced with `operate` only. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15044,7 +15265,7 @@ type ClientWithResponsesInterface interface {
 
 	// JudgeCallWithResponse Judge a call
 	//
-	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
+	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it; one that counts is replaced with `operate` only. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15053,7 +15274,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExplainCallWithResponse Explain a call
 	//
-	// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
+	// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are, none that the token may not send. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15753,7 +15974,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/tools/{role}/methods/{method} (the `PutProgram` operationId).
-	PutProgramWithBodyWithResponse(ctx context.Context, role Role, method Method, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProgramResponse, error)
+	PutProgramWithBodyWithResponse(ctx context.Context, role Role, method Method, params *PutProgramParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProgramResponse, error)
 
 	// PutProgramWithResponse Give an artifact an operator's own program
 	//
@@ -15762,7 +15983,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/tools/{role}/methods/{method} (the `PutProgram` operationId).
-	PutProgramWithResponse(ctx context.Context, role Role, method Method, body PutProgramJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProgramResponse, error)
+	PutProgramWithResponse(ctx context.Context, role Role, method Method, params *PutProgramParams, body PutProgramJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProgramResponse, error)
 
 	// ApproveArtifactWithBodyWithResponse Approve an artifact
 	//
@@ -15820,21 +16041,21 @@ type ClientWithResponsesInterface interface {
 
 	// PutExamplesWithBodyWithResponse Set the examples
 	//
-	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
+	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. Proposed ones stay as they are, also where the list has them: what GET gave can be put again. If-Match makes the change depend on the examples' ETag. At most 64 and 256 KiB a method. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/tools/{role}/methods/{method}/examples (the `PutExamples` operationId).
-	PutExamplesWithBodyWithResponse(ctx context.Context, role Role, method Method, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutExamplesResponse, error)
+	PutExamplesWithBodyWithResponse(ctx context.Context, role Role, method Method, params *PutExamplesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutExamplesResponse, error)
 
 	// PutExamplesWithResponse Set the examples
 	//
-	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
+	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. Proposed ones stay as they are, also where the list has them: what GET gave can be put again. If-Match makes the change depend on the examples' ETag. At most 64 and 256 KiB a method. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/tools/{role}/methods/{method}/examples (the `PutExamples` operationId).
-	PutExamplesWithResponse(ctx context.Context, role Role, method Method, body PutExamplesJSONRequestBody, reqEditors ...RequestEditorFn) (*PutExamplesResponse, error)
+	PutExamplesWithResponse(ctx context.Context, role Role, method Method, params *PutExamplesParams, body PutExamplesJSONRequestBody, reqEditors ...RequestEditorFn) (*PutExamplesResponse, error)
 
 	// RunExamplesWithBodyWithResponse Run the examples
 	//
@@ -23211,6 +23432,7 @@ func (r PutEffectsResponse) ContentType() string {
 
 // ListExamplesResponse200Headers the declared response headers of an HTTP 200 response for ListExamples
 type ListExamplesResponse200Headers struct {
+	ETag       *string
 	XRequestID string
 }
 
@@ -23306,6 +23528,7 @@ func (r ListExamplesResponse) ContentType() string {
 
 // PutExamplesResponse200Headers the declared response headers of an HTTP 200 response for PutExamples
 type PutExamplesResponse200Headers struct {
+	ETag             *string
 	RecurgentAuditID *string
 	XRequestID       string
 }
@@ -23497,6 +23720,7 @@ func (r RunExamplesResponse) ContentType() string {
 
 // AcceptExampleResponse200Headers the declared response headers of an HTTP 200 response for AcceptExample
 type AcceptExampleResponse200Headers struct {
+	ETag             *string
 	RecurgentAuditID *string
 	XRequestID       string
 }
@@ -23593,6 +23817,7 @@ func (r AcceptExampleResponse) ContentType() string {
 
 // RejectExampleResponse200Headers the declared response headers of an HTTP 200 response for RejectExample
 type RejectExampleResponse200Headers struct {
+	ETag             *string
 	RecurgentAuditID *string
 	XRequestID       string
 }
@@ -25054,7 +25279,7 @@ func (c *ClientWithResponses) GetVerdictWithResponse(ctx context.Context, callID
 
 // JudgeCallWithBodyWithResponse Judge a call
 //
-// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
+// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it; one that counts is replaced with `operate` only. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -25069,7 +25294,7 @@ func (c *ClientWithResponses) JudgeCallWithBodyWithResponse(ctx context.Context,
 
 // JudgeCallWithResponse Judge a call
 //
-// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
+// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it; one that counts is replaced with `operate` only. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -25084,7 +25309,7 @@ func (c *ClientWithResponses) JudgeCallWithResponse(ctx context.Context, callID 
 
 // ExplainCallWithResponse Explain a call
 //
-// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
+// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are, none that the token may not send. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26246,8 +26471,8 @@ func (c *ClientWithResponses) GetArtifactWithResponse(ctx context.Context, role 
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/tools/{role}/methods/{method} (the `PutProgram` operationId).
-func (c *ClientWithResponses) PutProgramWithBodyWithResponse(ctx context.Context, role Role, method Method, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProgramResponse, error) {
-	rsp, err := c.PutProgramWithBody(ctx, role, method, contentType, body, reqEditors...)
+func (c *ClientWithResponses) PutProgramWithBodyWithResponse(ctx context.Context, role Role, method Method, params *PutProgramParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProgramResponse, error) {
+	rsp, err := c.PutProgramWithBody(ctx, role, method, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -26261,8 +26486,8 @@ func (c *ClientWithResponses) PutProgramWithBodyWithResponse(ctx context.Context
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/tools/{role}/methods/{method} (the `PutProgram` operationId).
-func (c *ClientWithResponses) PutProgramWithResponse(ctx context.Context, role Role, method Method, body PutProgramJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProgramResponse, error) {
-	rsp, err := c.PutProgram(ctx, role, method, body, reqEditors...)
+func (c *ClientWithResponses) PutProgramWithResponse(ctx context.Context, role Role, method Method, params *PutProgramParams, body PutProgramJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProgramResponse, error) {
+	rsp, err := c.PutProgram(ctx, role, method, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -26361,13 +26586,13 @@ func (c *ClientWithResponses) ListExamplesWithResponse(ctx context.Context, role
 
 // PutExamplesWithBodyWithResponse Set the examples
 //
-// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
+// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. Proposed ones stay as they are, also where the list has them: what GET gave can be put again. If-Match makes the change depend on the examples' ETag. At most 64 and 256 KiB a method. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/tools/{role}/methods/{method}/examples (the `PutExamples` operationId).
-func (c *ClientWithResponses) PutExamplesWithBodyWithResponse(ctx context.Context, role Role, method Method, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutExamplesResponse, error) {
-	rsp, err := c.PutExamplesWithBody(ctx, role, method, contentType, body, reqEditors...)
+func (c *ClientWithResponses) PutExamplesWithBodyWithResponse(ctx context.Context, role Role, method Method, params *PutExamplesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutExamplesResponse, error) {
+	rsp, err := c.PutExamplesWithBody(ctx, role, method, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -26376,13 +26601,13 @@ func (c *ClientWithResponses) PutExamplesWithBodyWithResponse(ctx context.Contex
 
 // PutExamplesWithResponse Set the examples
 //
-// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
+// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. Proposed ones stay as they are, also where the list has them: what GET gave can be put again. If-Match makes the change depend on the examples' ETag. At most 64 and 256 KiB a method. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/tools/{role}/methods/{method}/examples (the `PutExamples` operationId).
-func (c *ClientWithResponses) PutExamplesWithResponse(ctx context.Context, role Role, method Method, body PutExamplesJSONRequestBody, reqEditors ...RequestEditorFn) (*PutExamplesResponse, error) {
-	rsp, err := c.PutExamples(ctx, role, method, body, reqEditors...)
+func (c *ClientWithResponses) PutExamplesWithResponse(ctx context.Context, role Role, method Method, params *PutExamplesParams, body PutExamplesJSONRequestBody, reqEditors ...RequestEditorFn) (*PutExamplesResponse, error) {
+	rsp, err := c.PutExamples(ctx, role, method, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -36589,6 +36814,13 @@ func ParseListExamplesResponse(rsp *http.Response) (*ListExamplesResponse, error
 	switch {
 	case rsp.StatusCode == 200:
 		var headers ListExamplesResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -36714,6 +36946,13 @@ func ParsePutExamplesResponse(rsp *http.Response) (*PutExamplesResponse, error) 
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PutExamplesResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
 		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -36971,6 +37210,13 @@ func ParseAcceptExampleResponse(rsp *http.Response) (*AcceptExampleResponse, err
 	switch {
 	case rsp.StatusCode == 200:
 		var headers AcceptExampleResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
 		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -37103,6 +37349,13 @@ func ParseRejectExampleResponse(rsp *http.Response) (*RejectExampleResponse, err
 	switch {
 	case rsp.StatusCode == 200:
 		var headers RejectExampleResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
 		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

@@ -19,13 +19,16 @@ import (
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 )
 
 const (
-	// fetchEvery is the least time between two attempts to fetch keys, whatever tokens ask for.
+	// fetchEvery is the time between two attempts to fetch keys, on average, whatever tokens ask for. After one that failed it is the least.
 	fetchEvery = 5 * time.Second
+	// atOnce is how many attempts may follow each other without that, so that a token of a key that has just come works at once.
+	atOnce = 8
 	// refreshAfter is the age at which keys are fetched again although they are known, so that a withdrawn key ends.
 	refreshAfter = 10 * time.Minute
 	// fetchTimeout bounds each of the two requests of an attempt.
@@ -51,6 +54,8 @@ type keys struct {
 	due atomic.Int64 // when they are fetched again, in nanoseconds since 1970
 	age atomic.Int64 // how often they have changed
 
+	attempts *rate.Limiter
+
 	mu       sync.Mutex
 	set      []jose.JSONWebKey
 	have     bool          // set was fetched at least once
@@ -60,7 +65,7 @@ type keys struct {
 }
 
 func newKeys(o Options, changed func()) *keys {
-	k := &keys{issuer: o.Issuer, client: client(o.Transport), now: o.Now, log: o.Logger, fetched: o.Fetched, changed: changed}
+	k := &keys{issuer: o.Issuer, client: client(o.Transport), now: o.Now, log: o.Logger, fetched: o.Fetched, changed: changed, attempts: rate.NewLimiter(rate.Every(fetchEvery), atOnce)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
@@ -81,13 +86,13 @@ func (k *keys) refresh(now time.Time) {
 	k.begin(now)
 }
 
-// begin begins an attempt, unless one is under way or the last one is too recent. It returns what is closed at the end of the
+// begin begins an attempt, unless one is under way or the last ones are too recent. It returns what is closed at the end of the
 // attempt that is under way now, nil when there is none. k.mu is held.
 func (k *keys) begin(now time.Time) <-chan struct{} {
 	if k.fetching != nil {
 		return k.fetching
 	}
-	if k.ctx.Err() != nil || !k.tried.IsZero() && now.Sub(k.tried) < fetchEvery {
+	if k.ctx.Err() != nil || k.failure != nil && now.Sub(k.tried) < fetchEvery || !k.attempts.AllowN(now, 1) {
 		return nil
 	}
 	k.tried = now
@@ -134,7 +139,7 @@ func same(a, b jose.JSONWebKey) bool {
 }
 
 // candidates returns the keys with that id, all for "". Where there is none, or with again, they are fetched first, if
-// the last attempt is not too recent.
+// the last attempts are not too recent.
 func (k *keys) candidates(ctx context.Context, id string, again bool) ([]jose.JSONWebKey, error) {
 	now := k.now()
 	k.mu.Lock()

@@ -174,21 +174,40 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 	id.SetKeys(oidctest.EC(t, "ec-2"))
 	fresh := id.Token(t, at.Now(), nil)
-	before := id.Requests()
-	for range 100 { // too soon after the last attempt
-		if _, err := i.Authenticate(t.Context(), fresh); !errors.Is(err, access.ErrUnknown) || !strings.Contains(err.Error(), "fetched less than 5s ago") {
-			t.Fatalf("an unknown key: %v", err)
-		}
-	}
-	if got := id.Requests(); got != before {
-		t.Errorf("tokens of unknown keys made %d requests", got-before)
-	}
-	at.add(fetchEvery)
 	if _, err := i.Authenticate(t.Context(), fresh); err != nil {
-		t.Errorf("after the rotation: %v", err)
+		t.Errorf("right after the rotation: %v", err)
 	}
 	if _, err := i.Authenticate(t.Context(), old); !errors.Is(err, access.ErrUnknown) {
 		t.Errorf("a token of the key that is gone: %v", err)
+	}
+
+	stranger := oidctest.Sign(t, oidctest.EC(t, "theirs"), nil, id.Claims(at.Now(), nil))
+	for range 100 {
+		if _, err := i.Authenticate(t.Context(), stranger); !errors.Is(err, access.ErrUnknown) {
+			t.Fatalf("a stranger's token: %v", err)
+		}
+	}
+	if got := id.Requests(); got != 2*atOnce { // discovery and keys
+		t.Errorf("the issuer got %d requests, want %d", got, 2*atOnce)
+	}
+	id.SetKeys(oidctest.EC(t, "ec-3"))
+	fresh = id.Token(t, at.Now(), nil)
+	if _, err := i.Authenticate(t.Context(), fresh); !errors.Is(err, access.ErrUnknown) || !strings.Contains(err.Error(), "fetched less than 5s ago") {
+		t.Errorf("too soon after the last attempts: %v", err)
+	}
+	at.add(fetchEvery)
+	if _, err := i.Authenticate(t.Context(), fresh); err != nil {
+		t.Errorf("when keys may be fetched again: %v", err)
+	}
+
+	old = fresh
+	id.SetKeys(oidctest.EC(t, "ec-3")) // another key of that id
+	at.add(fetchEvery)
+	if _, err := i.Authenticate(t.Context(), id.Token(t, at.Now(), nil)); err != nil {
+		t.Errorf("after a rotation that keeps the id: %v", err)
+	}
+	if _, err := i.Authenticate(t.Context(), old); !errors.Is(err, access.ErrUnknown) {
+		t.Errorf("a token of the key that had the id before: %v", err)
 	}
 }
 
@@ -234,7 +253,7 @@ func TestFloodOfUnknownKeys(t *testing.T) {
 		at.add(fetchEvery)
 	}
 	all.Wait()
-	if got := id.Requests() - before; got > 2*8 { // discovery and keys, once in fetchEvery
+	if got := id.Requests() - before; got > 2*(atOnce+8) { // discovery and keys, at once and then once in fetchEvery
 		t.Errorf("200 tokens of unknown keys made %d requests in %s", got, 8*fetchEvery)
 	}
 }

@@ -77,6 +77,13 @@ func principalOf(e *agent.AuditEntry) string {
 	return e.Actor
 }
 
+// aboutSessions are the operations whose entries may name a session, so that their bodies are erased with it. No other entry is ever erased: who
+// takes the body out of one has altered it.
+var aboutSessions = map[string]bool{"call.cancel": true, "context.patch": true, "verdict.put": true, "verdict.delete": true, "file.delete": true}
+
+// AboutSessions reports whether the operation's entries may name a session.
+func AboutSessions(action string) bool { return aboutSessions[action] }
+
 // Erase takes the body out of a linked entry. Its place in the chain, when it was, who did what kind of thing, and the digest stay.
 func Erase(e agent.AuditEntry) agent.AuditEntry {
 	return agent.AuditEntry{ID: e.ID, Timestamp: e.Timestamp, Actor: e.Actor, Principal: e.Principal, Action: e.Action,

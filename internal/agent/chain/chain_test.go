@@ -41,7 +41,7 @@ func entry(i int) agent.AuditEntry {
 	e := agent.AuditEntry{ID: fmt.Sprint("aud_", i), Timestamp: "2026-11-22T10:00:00.000Z", Actor: "ann", Action: "policy.change", Target: "policy",
 		Before: json.RawMessage(`{"a": 1}`), After: json.RawMessage(`{"a": "<&> ` + fmt.Sprint(i) + `"}`)}
 	if i%2 == 1 {
-		e.SessionID, e.Reason = "sess_1", "not \xff UTF-8, \u2028 and \ufffd"
+		e.Action, e.SessionID, e.Reason = "context.patch", "sess_1", "not \xff UTF-8, \u2028 and \ufffd"
 	}
 	return e
 }
@@ -146,6 +146,10 @@ func TestChainFinds(t *testing.T) {
 		}},
 		{"marked as erased", "entry 2 (aud_1) was altered", func(l [][]byte) [][]byte {
 			l[3] = bytes.Replace(l[3], []byte(`"hash":`), []byte(`"erased":true,"hash":`), 1)
+			return l
+		}},
+		{"the body taken out", "entry 3 (aud_2) was altered: its body was taken out", func(l [][]byte) [][]byte {
+			l[4] = erase(t, l[4])
 			return l
 		}},
 		{"no JSON", "line 4 does not parse", func(l [][]byte) [][]byte {

@@ -106,6 +106,8 @@ func (v *Verifier) itself(line []byte, e *agent.AuditEntry) {
 		v.Erased++
 		if bare := Erase(*e); !bytes.Equal(bytes.TrimRight(line, " "), want) || !sameEntry(&bare, e) {
 			v.found("entry %d (%s) was altered: it is marked as erased and is not empty", e.Seq, e.ID)
+		} else if !AboutSessions(e.Action) {
+			v.found("entry %d (%s) was altered: its body was taken out, and an entry of %q is never erased", e.Seq, e.ID, e.Action)
 		}
 	case e.Digest != digestBody(e):
 		v.found("entry %d (%s) was altered: its digest is not that of its body", e.Seq, e.ID)

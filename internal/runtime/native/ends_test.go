@@ -49,7 +49,7 @@ func TestEndsNatively(t *testing.T) {
 	}
 	x := executable(t, path)
 	for i, source := range sources {
-		req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0), Timeout: 10 * time.Second}
+		req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0), Timeout: 5 * time.Minute} // longer than any that ends takes on a busy machine
 		if names[i] == "loop" {
 			req.Timeout = time.Second
 		}

@@ -22,11 +22,11 @@ type AdviceDecision struct {
 
 // DismissRecommendation keeps the recommendation from being listed, until it is undone.
 func (o *Operator) DismissRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
-	if err := o.ledger.Open(ctx); err != nil {
+	done, err := o.decide(ctx)
+	if err != nil {
 		return Advice{}, err
 	}
-	defer o.advised.Ring()
-	defer o.ledger.Close()
+	defer done()
 	if d.Undo {
 		return o.undoAdvice(ctx, d, AdviceDismissed)
 	}
@@ -68,11 +68,11 @@ func (o *Operator) adviceAudit(d AdviceDecision, action string, a Advice) agent.
 // puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary
 // changes nothing but the list: how to split is a person's work.
 func (o *Operator) ApplyRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
-	if err := o.ledger.Open(ctx); err != nil {
+	done, err := o.decide(ctx)
+	if err != nil {
 		return Advice{}, err
 	}
-	defer o.advised.Ring()
-	defer o.ledger.Close()
+	defer done()
 	if d.Undo {
 		return o.undoAdvice(ctx, d, AdviceApplied)
 	}
@@ -164,7 +164,7 @@ func (o *Operator) applyReforge(ctx context.Context, a Advice, entry *agent.Audi
 	entry.Before = agent.Encoded(changedProgram{now.CurrentID, now.ForceRegenerate})
 	reason := reforgeReason(a.ID)
 	change := agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: o.o.Now(), ForceRegenerate: &reason}
-	_, err = o.store.ChangeArtifact(ctx, store.AnyRevision, change, entry)
+	_, err = o.changeArtifact(ctx, store.AnyRevision, change, entry)
 	return err
 }
 
@@ -250,7 +250,7 @@ func (o *Operator) undoReforge(ctx context.Context, v verdict, entry *agent.Audi
 	if change == nil {
 		return o.store.AppendAudit(ctx, *entry)
 	}
-	_, err = o.store.ChangeArtifact(ctx, store.AnyRevision, *change, entry)
+	_, err = o.changeArtifact(ctx, store.AnyRevision, *change, entry)
 	return err
 }
 

@@ -107,6 +107,15 @@ func (o *Operator) PutConnection(ctx context.Context, q ConnectionPut) (v Connec
 	if err := connections.Normalise(&c); err != nil {
 		return v, false, err
 	}
+	err = untilUnraced(q.Revision, func() error {
+		v, created, err = o.putConnection(ctx, q, c)
+		return err
+	})
+	return v, created, err
+}
+
+// putConnection puts c in the place of the connection that it reads: store.ErrConflict where that is another one by then.
+func (o *Operator) putConnection(ctx context.Context, q ConnectionPut, c agent.Connection) (v ConnectionView, created bool, err error) {
 	old, err := o.connection(ctx, c.Name)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return v, false, err
@@ -164,14 +173,16 @@ var ErrNoSeal = errors.New("the secret cannot be sealed")
 
 // DeleteConnection deletes the connection and its secret.
 func (o *Operator) DeleteConnection(ctx context.Context, name string, revision int64, reason, actor string) error {
-	old, err := o.connection(ctx, name)
-	if err != nil {
-		return err
-	}
-	if !store.Matches(revision, old.Revision) {
-		return store.ErrConflict
-	}
-	entry := o.audit(actor, opConnectionDelete, name, reason)
-	entry.Before = agent.Encoded(viewOf(&old))
-	return o.store.DeleteConnection(ctx, name, old.Revision, &entry)
+	return untilUnraced(revision, func() error {
+		old, err := o.connection(ctx, name)
+		if err != nil {
+			return err
+		}
+		if !store.Matches(revision, old.Revision) {
+			return store.ErrConflict
+		}
+		entry := o.audit(actor, opConnectionDelete, name, reason)
+		entry.Before = agent.Encoded(viewOf(&old))
+		return o.store.DeleteConnection(ctx, name, old.Revision, &entry)
+	})
 }

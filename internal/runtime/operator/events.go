@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -20,7 +19,7 @@ func (o *Operator) CallEvents(ctx context.Context, callID, after string, emit fu
 	seen, _ := strconv.Atoi(after)
 	seen = max(0, seen) // anything else starts from the beginning
 	if running := o.calls.Progress(callID); running != nil {
-		if err := follow(ctx, running, seen, emit); err != nil {
+		if err := running.Follow(ctx, seen, emit); err != nil {
 			return err
 		}
 	}
@@ -36,29 +35,6 @@ func (o *Operator) CallEvents(ctx context.Context, callID, after string, emit fu
 		return nil
 	}
 	return emit(progress.Event{ID: "finished", Type: progress.Finished, Data: raw})
-}
-
-// follow passes a running call's events on until the call has ended.
-func follow(ctx context.Context, running *progress.Log, seen int, emit func(progress.Event) error) error {
-	for {
-		events, wait, ended := running.Next(seen)
-		for _, e := range events {
-			if err := emit(e); err != nil {
-				return err
-			}
-		}
-		if seen += len(events); ended {
-			return nil
-		}
-		if wait == nil {
-			continue
-		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // EventQuery selects events: those after the call id After ("" for those from now on), of calls of the owner ("" for everybody's). Reader is whose stream it is.
@@ -82,7 +58,9 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 		q.Listens()
 	}
 	s := stream{o: o, EventQuery: q, emit: emit}
-	if q.After != "" {
+	if q.After == "" {
+		s.After = reader.From()
+	} else {
 		if err := s.catchUp(ctx, reader.From()); err != nil {
 			return err
 		}
@@ -98,7 +76,7 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 			}
 		}
 		for _, c := range calls {
-			if s.sent[c.CallID] {
+			if s.sent.has(c.CallID) {
 				continue
 			}
 			if err := s.send(ctx, c); err != nil {
@@ -123,7 +101,7 @@ func (o *Operator) whileItLives(ctx context.Context) (_ context.Context, end fun
 type stream struct {
 	o *Operator
 	EventQuery
-	sent map[string]bool // until the last catch-up: the feed may repeat those
+	sent recent // by the last catch-up, or before: the feed may repeat those
 	emit func(progress.Event) error
 }
 
@@ -143,58 +121,129 @@ func (s *stream) send(ctx context.Context, c *progress.Call) error {
 	return s.emit(progress.Event{ID: c.CallID, Type: progress.Finished, Data: raw})
 }
 
-// restOfCatchUp is how many times as long as a catch-up took its reader's next one waits.
+// restOfCatchUp is how many times as long as a page took its reader's next one waits.
 const restOfCatchUp = 4
 
-// catchUp sends what the log has behind the last call that was sent. announced is where the feed is, which goes on from there.
+const (
+	missedPage = 500    // calls that are read at once, so that a stream that is far behind takes no more memory than others
+	missedMost = 10_000 // calls that are sent where the log does not hold the last one that was, and that the feed may repeat
+)
+
+// catchUp sends what the log has behind the last call that was sent, a page at a time: what the first one costs does not grow with what was
+// missed. announced is where the feed is, which goes on from there.
 func (s *stream) catchUp(ctx context.Context, announced string) error {
-	var missed []agent.LogEntry
-	sent := map[string]bool{}
-	err := s.o.catching.Paced(ctx, s.Reader, func(took time.Duration) time.Duration { return restOfCatchUp * took }, func() (err error) {
-		missed, err = s.o.callsAfter(ctx, s.After, announced, sent)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	s.sent = sent
-	for i := range missed {
-		sent[missed[i].CallID] = true
-		if err := s.send(ctx, &progress.Call{LogEntry: missed[i]}); err != nil {
+	last := s.After
+	s.sent = recent{}
+	known := announced == last // all that the feed may repeat
+	for first, more := true, true; more; first = false {
+		var page []agent.LogEntry
+		if err := s.paced(ctx, func() (err error) {
+			page, err = s.next(ctx, first)
+			return err
+		}); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// callsAfter reads the log back to the call after, oldest first; at most 10,000 entries. A call that the log does not
-// hold any more counts as older than all. To before it adds the calls from there back to the one announced, which the feed
-// has yet to announce.
-func (o *Operator) callsAfter(ctx context.Context, after, announced string, before map[string]bool) ([]agent.LogEntry, error) {
-	const page, most = 500, 10_000
-	var newest []agent.LogEntry
-	q := store.CallQuery{Limit: page, Stable: true}
-	for found, reached := false, announced == ""; len(newest)+len(before) < most && !(found && reached); {
-		entries, err := o.store.ListCalls(ctx, q)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, err
-		}
-		for i := range entries {
-			id := entries[i].CallID
-			found = found || id == after
-			reached = reached || id == announced
-			switch {
-			case !found:
-				newest = append(newest, entries[i])
-			case !reached || announced == "":
-				before[id] = true
+		for _, e := range page {
+			s.sent.add(e.CallID)
+			known = known || e.CallID == announced
+			if err := s.send(ctx, &progress.Call{LogEntry: filled(e)}); err != nil {
+				return err
 			}
 		}
-		if len(entries) < page {
-			break
-		}
-		q.Before = entries[len(entries)-1].CallID
+		more = len(page) == missedPage
 	}
-	slices.Reverse(newest)
-	return newest, o.o.Store.Settled()
+	if known {
+		return nil
+	}
+	return s.noteBefore(ctx, last, announced)
+}
+
+// noteBefore notes the calls that the feed may have yet to announce, although the stream was resumed behind them.
+func (s *stream) noteBefore(ctx context.Context, last, announced string) error {
+	s.sent.before = map[string]bool{last: true}
+	q := store.CallQuery{Before: last}
+	for {
+		page, err := s.o.stableCalls(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			s.sent.before[page[i].CallID] = true
+			if page[i].CallID == announced {
+				return nil
+			}
+		}
+		if announced == "" || len(page) < missedPage || len(s.sent.before) >= missedMost {
+			return nil
+		}
+		q.Before = page[len(page)-1].CallID
+	}
+}
+
+func (s *stream) paced(ctx context.Context, read func() error) error {
+	return s.o.catching.Paced(ctx, s.Reader, func(took time.Duration) time.Duration { return restOfCatchUp * took }, read)
+}
+
+// recent remembers calls: the last ones that were added, at least missedMost of them, and what stands before all.
+type recent struct{ last, earlier, before map[string]bool }
+
+func (r *recent) add(callID string) {
+	if r.last == nil || len(r.last) >= missedMost {
+		r.last, r.earlier = map[string]bool{}, r.last
+	}
+	r.last[callID] = true
+}
+
+func (r *recent) has(callID string) bool {
+	return r.last[callID] || r.earlier[callID] || r.before[callID]
+}
+
+// next reads the calls behind the last one that was sent, oldest first. Where there is none, or the log does not hold it, it begins, the first
+// time, with the log's newest calls.
+func (s *stream) next(ctx context.Context, first bool) (page []agent.LogEntry, err error) {
+	unknown := s.After == ""
+	if !unknown || !first {
+		page, err = s.o.store.CallsAfter(ctx, s.After, missedPage)
+		unknown = errors.Is(err, store.ErrNotFound)
+	}
+	if unknown && first {
+		if s.After, err = s.o.frontOfNewest(ctx); err != nil {
+			return nil, err
+		}
+		page, err = s.o.store.CallsAfter(ctx, s.After, missedPage)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound) && s.After == "": // nothing was ever called
+		return nil, nil
+	case errors.Is(err, store.ErrNotFound): // erased meanwhile, and what is left behind it cannot be found from there
+		return nil, errors.New("the calls that were missed are gone")
+	case err != nil:
+		return nil, err
+	}
+	return page, s.o.o.Store.Settled()
+}
+
+// frontOfNewest returns the call in front of the log's newest ones, "" where the log begins with these.
+func (o *Operator) frontOfNewest(ctx context.Context) (string, error) {
+	q := store.CallQuery{}
+	for read := 0; ; read += missedPage {
+		page, err := o.stableCalls(ctx, q)
+		if err != nil || len(page) == 0 {
+			return "", err
+		}
+		if read == missedMost {
+			return page[0].CallID, nil
+		}
+		q.Before = page[len(page)-1].CallID
+	}
+}
+
+// stableCalls reads a page of the log, newest first, of calls before which none appears any more.
+func (o *Operator) stableCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
+	q.Limit, q.Stable = missedPage, true
+	page, err := o.store.ListCalls(ctx, q)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return page, err
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 const (
@@ -71,6 +75,28 @@ func TestEventsListen(t *testing.T) {
 	}
 }
 
+// A stream of what ends from now on begins there, too, where it falls behind before its first event.
+func TestEventsFallBehindAtOnce(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
+	call := g.conversation(t, "calculator")
+	for range 3 {
+		g.Feed().Passed(call("add", 1, 2).CallID)
+	}
+	ended, got := "", ""
+	q := operator.EventQuery{Listens: func() {
+		ended = call("add", 1, 2).CallID
+		g.Feed().Lose()
+	}}
+	err := g.op.Events(t.Context(), q, func(e progress.Event) error {
+		got = e.ID
+		return errEnough
+	})
+	if !errors.Is(err, errEnough) || got != ended || got == "" {
+		t.Errorf("got the event %q of the call %q, %v", got, ended, err)
+	}
+}
+
 // A stream that is resumed loses nothing and doubles nothing.
 func TestEventsResume(t *testing.T) {
 	t.Parallel()
@@ -114,6 +140,84 @@ func TestEventsResume(t *testing.T) {
 	if strings.Join(got, " ") != strings.Join(want[1:], " ") {
 		t.Errorf("got\n%v, want\n%v", got, want[1:])
 	}
+}
+
+// A stream that is resumed far behind gets everything, a page at a time; one behind a call that the log does not hold gets the newest calls.
+func TestEventsResumeFarBehind(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
+	call := g.conversation(t, "calculator")
+	want := []string{call("add", 1, 2).CallID}
+	was, err := g.memory.Call(t.Context(), want[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10_700 {
+		entry := was.Log
+		entry.CallID, entry.Args, entry.Kwargs = fmt.Sprintf("call_%06d", i), nil, nil // erased
+		if err := g.memory.CommitCall(t.Context(), &store.CallCommit{Log: entry}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, entry.CallID)
+	}
+	for after, behind := range map[string][]string{want[0]: want[1:], want[700]: want[701:], want[10_650]: want[10_651:], "call_unknown": want[len(want)-10_000:]} {
+		var got []string
+		err := g.op.Events(t.Context(), operator.EventQuery{After: after}, func(e progress.Event) error {
+			if data := string(e.Data); !strings.Contains(data, `"args":[]`) || !strings.Contains(data, `"kwargs":{}`) {
+				t.Fatalf("the event's data is %s", data)
+			}
+			if got = append(got, e.ID); len(got) == len(behind) {
+				return errEnough
+			}
+			return nil
+		})
+		if !errors.Is(err, errEnough) || !slices.Equal(got, behind) {
+			t.Errorf("behind %s: %d events, the first %s, want %d, the first %s (%v)", after, len(got), got[0], len(behind), behind[0], err)
+		}
+	}
+	first := ""
+	if err := g.op.Events(t.Context(), operator.EventQuery{Listens: g.Feed().Lose}, func(e progress.Event) error {
+		first = e.ID
+		return errEnough
+	}); !errors.Is(err, errEnough) || first != want[len(want)-10_000] {
+		t.Errorf("a stream that falls behind before its first event begins at %s (%v)", first, err)
+	}
+	// A reader whose streams break off early gets on all the same: the first event takes one page, however much was missed.
+	pages := &pageCounter{Store: g.o.Store}
+	g.o.Store = pages
+	op, err := operator.New(g.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := op.Events(t.Context(), operator.EventQuery{After: want[0]}, func(progress.Event) error { return errEnough }); !errors.Is(err, errEnough) || pages.read != 1 {
+		t.Errorf("%d pages are read for the first event (%v), want 1", pages.read, err)
+	}
+}
+
+// pageCounter is a store that counts the pages of the log that are read.
+type pageCounter struct {
+	store.Store
+	read int
+}
+
+type countedPages struct {
+	store.Namespace
+	of *pageCounter
+}
+
+func (c *pageCounter) Namespace(name agent.Namespace) (store.Namespace, error) {
+	n, err := c.Store.Namespace(name)
+	return countedPages{n, c}, err
+}
+
+func (n countedPages) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
+	n.of.read++
+	return n.Namespace.ListCalls(ctx, q)
+}
+
+func (n countedPages) CallsAfter(ctx context.Context, after string, limit int) ([]agent.LogEntry, error) {
+	n.of.read++
+	return n.Namespace.CallsAfter(ctx, after, limit)
 }
 
 // What a stream is resumed behind may be ahead of the feed of the replica that resumes it, which announces the calls before it later: they are

@@ -27,32 +27,58 @@ func (o *Operator) Examples(ctx context.Context, role, method string) ([]agent.E
 	return append([]agent.Example{}, a.Examples...), nil
 }
 
-// PutExamples replaces the active examples of the method, also before it exists; proposals stay. An example that comes
-// back under its id keeps the effects of the call that it was made from. Errors are *agent.InputError or the store's.
-func (o *Operator) PutExamples(ctx context.Context, role, method string, list []agent.Example, actor string) ([]agent.Example, error) {
+// An ExamplesPut is what people expect of a method from now on.
+type ExamplesPut struct {
+	Role, Method string
+	Examples     []agent.Example
+	Revision     int64 // that the examples must have; store.AnyRevision, or 0 for none yet
+	Actor        string
+}
+
+// PutExamples replaces the active examples of the method, also before it exists; proposals stay, also where the list has them. An example that comes
+// back under its id keeps the effects of the call that it was made from. Errors are *agent.InputError or the store's:
+// store.ErrConflict for another revision.
+func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Example, error) {
+	role, method, list := q.Role, q.Method, slices.Clone(q.Examples)
 	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
 		return nil, err
 	}
-	if err := checkExamples(method, list, o.takes(ctx, role, method)); err != nil {
+	unlock := o.calls.HoldAdoption(role, method) // nobody decides on a proposal meanwhile
+	defer unlock()
+	a, err := o.store.Artifact(ctx, role, method)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	unlock := o.calls.HoldAdoption(role, method)
-	defer unlock()
-	entry := o.audit(actor, opExamples, role+"."+method, "")
+	for i := range list {
+		if a.Proposes(&list[i]) {
+			list[i].State = agent.ExampleProposed
+		}
+	}
+	if err := checkExamples(method, list, a.Takes()); err != nil {
+		return nil, err
+	}
+	entry := o.audit(q.Actor, opExamples, role+"."+method, "")
 	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples with the examples of before"
-	a, err := o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+	a, err = o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+		var was []agent.Example
+		if a != nil {
+			was = a.Examples
+		}
+		if !store.Matches(q.Revision, agent.ExamplesRevision(was)) {
+			return agent.ArtifactChange{}, store.ErrConflict
+		}
 		next := make([]agent.Example, 0, len(list))
 		for _, x := range list {
-			next = append(next, o.completed(a, x, actor))
+			if x.State != agent.ExampleProposed {
+				next = append(next, o.completed(a, x, q.Actor))
+			}
 		}
 		if a == nil && len(next) == 0 {
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}
-		if a != nil {
-			for _, x := range a.Examples {
-				if x.State == agent.ExampleProposed && !slices.ContainsFunc(next, func(y agent.Example) bool { return y.ID == x.ID }) {
-					next = append(next, x)
-				}
+		for _, x := range was {
+			if x.State == agent.ExampleProposed && !slices.ContainsFunc(next, func(y agent.Example) bool { return y.ID == x.ID }) {
+				next = append(next, x)
 			}
 		}
 		return agent.ArtifactChange{Examples: &next}, nil
@@ -60,7 +86,6 @@ func (o *Operator) PutExamples(ctx context.Context, role, method string, list []
 	if err != nil {
 		return nil, err
 	}
-	o.calls.ForgetFailures(role, method)
 	return a.Examples, nil
 }
 
@@ -155,6 +180,7 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 		if i := slices.IndexFunc(a.Verdicts, func(v agent.Verdict) bool { return v.ExampleID == id }); i >= 0 {
 			v := a.Verdicts[i]
 			v.State, v.Dropped = agent.ExampleActive, a.FixturesOf(v.Args, v.Kwargs)
+			v.At = o.o.Now().UTC() // it counts from now on, for the program that serves now, too
 			change.Verdict = &v
 			if o.corrects(a, &v) {
 				change.Correction = &agent.Correction{State: agent.CorrectionQueued}
@@ -166,7 +192,6 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 		return nil, err
 	}
 	if q.Accept {
-		o.calls.ForgetFailures(role, method)
 		o.correct(a, q.Actor)
 	}
 	return a.Examples, nil

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Actions of the audit trail that the ledger of recommendations reads.
@@ -44,6 +46,30 @@ func (o *Operator) decided(ctx context.Context) (map[string]verdict, error) {
 	}
 	defer o.ledger.Close()
 	return maps.Clone(o.ledger.All()), nil
+}
+
+// decideTTL is how long nobody decides about recommendations after a replica died that did.
+const decideTTL = 15 * time.Second
+
+// decide opens the ledger for a decision, and keeps it from others, those of other replicas too, until done is called.
+func (o *Operator) decide(ctx context.Context) (done func(), err error) {
+	release := func() {}
+	if o.o.Shared {
+		lease, err := o.store.Lease(ctx, "recommendations", store.LeaseOptions{TTL: decideTTL, Wait: true})
+		if err != nil {
+			return nil, err
+		}
+		release = lease.Release
+	}
+	if err := o.ledger.Open(ctx); err != nil {
+		release()
+		return nil, err
+	}
+	return func() {
+		o.ledger.Close()
+		release()
+		o.advised.Ring()
+	}, nil
 }
 
 // advices lists the verdicts of that status, by id. The caller holds the ledger.

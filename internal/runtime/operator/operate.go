@@ -133,7 +133,6 @@ func (o *Operator) Operate(ctx context.Context, role, method string, op Operatio
 	defer unlock()
 	op.Reason = o.mask(op.Reason)
 	entry := o.audit(op.Actor, onArtifacts+op.Action, role+"."+method, op.Reason)
-	o.calls.ForgetFailures(role, method)
 	a, err := o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {
 			return agent.ArtifactChange{}, store.ErrNotFound

@@ -42,11 +42,23 @@ func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t agent.Tool, create
 			return agent.Tool{}, false, err
 		}
 	}
+	err = untilUnraced(q.Revision, func() error {
+		t, created, err = o.putTool(ctx, q)
+		return err
+	})
+	return t, created, err
+}
+
+// putTool puts the tool in the place of the one that it reads: store.ErrConflict where that is another one by then.
+func (o *Operator) putTool(ctx context.Context, q ToolPut) (t agent.Tool, created bool, err error) {
 	was, err := o.store.Tool(ctx, q.Role)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return agent.Tool{}, false, err
 	}
 	created = err != nil
+	if !store.Matches(q.Revision, was.Revision) {
+		return agent.Tool{}, false, store.ErrConflict
+	}
 	entry := o.audit(q.Actor, opToolPut, q.Role, "")
 	next := agent.Tool{Role: q.Role, Contract: q.Contract, Methods: q.Methods, ByPerson: true, CreatedAt: o.o.Now().UTC()}
 	if !created {
@@ -54,8 +66,21 @@ func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t agent.Tool, create
 		entry.Before = agent.Encoded(was)
 	}
 	entry.After = agent.Encoded(next)
-	t, err = o.store.PutTool(ctx, next, q.Revision, &entry)
+	t, err = o.store.PutTool(ctx, next, was.Revision, &entry)
 	return t, created, err
+}
+
+// mostRaces is how often a change that comes too late is made anew.
+const mostRaces = 1000
+
+// untilUnraced makes a change that wants no revision again as long as others come between what it looked at and what it writes.
+func untilUnraced(revision int64, change func() error) (err error) {
+	for range mostRaces {
+		if err = change(); revision != store.AnyRevision || !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return err
 }
 
 // A ProgramPut is a program of an operator's own.
@@ -63,11 +88,12 @@ type ProgramPut struct {
 	Role, Method  string
 	Source        string
 	Declaration   agent.Declaration // of what it takes and returns; empty: inferred
+	Revision      int64             // that the artifact must have; store.AnyRevision, or 0 for none yet
 	Reason, Actor string            // Reason may be empty
 }
 
 // PutProgram makes an operator's own code the current generation, through the gate. An *agent.InputError with the code
-// invalid_code carries the gate's words.
+// invalid_code carries the gate's words; store.ErrConflict says that the artifact has another revision.
 func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifact, error) {
 	role, method := q.Role, q.Method
 	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
@@ -87,10 +113,12 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 	g := *loaded
 	g.Trigger, g.ContractFingerprint, g.CheckedFingerprint = "operator:"+cmp.Or(o.mask(q.Reason), "put"), k.Fingerprint, k.Checked
 	entry := o.audit(q.Actor, opPut, role+"."+method, q.Reason)
-	o.calls.ForgetFailures(role, method)
 	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {
 			a = &agent.Artifact{} // the first program of that name
+		}
+		if !store.Matches(q.Revision, a.Revision) {
+			return agent.ArtifactChange{}, store.ErrConflict
 		}
 		yes, next := true, g
 		next.ID = a.NextGenerationID()

@@ -63,7 +63,7 @@ func (o *Operator) unreplayable(ctx context.Context, got *store.Call) string {
 	case !e.Replayable && e.ReplayableReason != "":
 		return e.ReplayableReason
 	case !e.Replayable:
-		return "no program ran"
+		return agent.ReasonNoProgram
 	case e.Code == "" || agent.Checksum(e.Code) != e.CodeChecksum:
 		return "the program is no longer kept"
 	case e.OutcomeStatus == agent.StatusOK && got.Outcome == nil:

@@ -32,6 +32,7 @@ type rig struct {
 	model *runtimetest.Model
 
 	memory store.Namespace
+	o      operator.Options // of op
 }
 
 func newRig(t *testing.T, programs map[string][]string) *rig {
@@ -53,7 +54,8 @@ func newRig(t *testing.T, programs map[string][]string) *rig {
 	if g.Runtime, err = runtime.New(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if g.op, err = operator.New(operator.Options{Store: o.Store, Sandbox: box, Calls: g.Runtime, Secrets: fakeSecrets{}, Metrics: o.Metrics}); err != nil {
+	g.o = operator.Options{Store: o.Store, Sandbox: box, Calls: g.Runtime, Secrets: fakeSecrets{}, Metrics: o.Metrics}
+	if g.op, err = operator.New(g.o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -106,20 +107,31 @@ func TestEventsOfReplicas(t *testing.T) {
 	})
 }
 
+// advise brings the replica to a recommendation, and returns its id.
+func (r *replica) advise(t *testing.T) (id string) {
+	t.Helper()
+	session, err := r.CreateSession(t.Context(), runtime.SessionRequest{Role: "finder", Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"object","required":["status","movies"]}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 { // weak answers, and the question repeated
+		if _, err := r.Call(t.Context(), runtime.CallRequest{SessionID: session.ID, Method: "find", Args: []json.RawMessage{json.RawMessage("1")}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := r.op.Recommendations(t.Context(), "")
+	if err != nil || len(all) != 1 {
+		t.Fatalf("the recommendations are %v (%v), want one", all, err)
+	}
+	return all[0].ID
+}
+
 // What a person decides about a recommendation at one replica, or takes back, holds at the others.
 func TestAdviceOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.DefaultOptions())
 		a, b := newReplica(t, s), newReplica(t, s)
-		session, err := a.CreateSession(t.Context(), runtime.SessionRequest{Role: "finder", Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"object","required":["status","movies"]}`)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 4 { // weak answers, and the question repeated
-			if _, err := a.Call(t.Context(), runtime.CallRequest{SessionID: session.ID, Method: "find", Args: []json.RawMessage{json.RawMessage("1")}}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		id := a.advise(t)
 		list := func(r *replica, status string) (ids []string) {
 			t.Helper()
 			all, err := r.op.Recommendations(t.Context(), status)
@@ -130,10 +142,6 @@ func TestAdviceOfReplicas(t *testing.T) {
 				ids = append(ids, x.ID)
 			}
 			return ids
-		}
-		ids := list(a, "")
-		if len(ids) != 1 {
-			t.Fatalf("the recommendations are %v, want one", ids)
 		}
 		holds := func(after string, open, dismissed, applied int) {
 			t.Helper()
@@ -149,13 +157,13 @@ func TestAdviceOfReplicas(t *testing.T) {
 		holds("nothing decided", 1, 0, 0)
 		decide := func(f func(context.Context, operator.AdviceDecision) (operator.Advice, error), undo bool) {
 			t.Helper()
-			if _, err := f(t.Context(), operator.AdviceDecision{ID: ids[0], Actor: "ann", Undo: undo}); err != nil {
+			if _, err := f(t.Context(), operator.AdviceDecision{ID: id, Actor: "ann", Undo: undo}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		decide(a.op.DismissRecommendation, false)
 		holds("dismissed at a", 0, 1, 0)
-		if _, err := b.op.ApplyRecommendation(t.Context(), operator.AdviceDecision{ID: ids[0], Actor: "ann"}); !errors.Is(err, store.ErrNotFound) {
+		if _, err := b.op.ApplyRecommendation(t.Context(), operator.AdviceDecision{ID: id, Actor: "ann"}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("applied at b, dismissed at a: %v, want that there is none", err)
 		}
 		decide(b.op.DismissRecommendation, true)
@@ -165,4 +173,65 @@ func TestAdviceOfReplicas(t *testing.T) {
 		decide(a.op.ApplyRecommendation, true)
 		holds("taken back at a", 1, 0, 0)
 	})
+}
+
+// held holds up what is added to the trail until it is let go.
+type held struct {
+	store.Store
+	arrived atomic.Int32
+	letGo   chan struct{}
+}
+
+func (h *held) Namespace(name agent.Namespace) (store.Namespace, error) {
+	n, err := h.Store.Namespace(name)
+	return heldNamespace{n, h}, err
+}
+
+type heldNamespace struct {
+	store.Namespace
+	h *held
+}
+
+func (n heldNamespace) AppendAudit(ctx context.Context, e agent.AuditEntry) error {
+	n.h.arrived.Add(1)
+	<-n.h.letGo
+	return n.Namespace.AppendAudit(ctx, e)
+}
+
+// Of two people who decide about one recommendation at two replicas in the same instant, or take a decision back, one does, and the other finds
+// nothing to decide about.
+func TestDecisionsMeet(t *testing.T) {
+	for _, undo := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := store.NewMemory(store.DefaultOptions())
+			h := &held{Store: s, letGo: make(chan struct{})}
+			first := newReplica(t, s)
+			id := first.advise(t)
+			a, b := newReplica(t, h), newReplica(t, h)
+			if undo {
+				if _, err := first.op.DismissRecommendation(t.Context(), operator.AdviceDecision{ID: id, Actor: "ann"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ended := make(chan error, 2)
+			for _, r := range []*replica{a, b} {
+				go func() {
+					_, err := r.op.DismissRecommendation(t.Context(), operator.AdviceDecision{ID: id, Actor: "ann", Undo: undo})
+					ended <- err
+				}()
+			}
+			synctest.Wait()
+			if n := h.arrived.Load(); n != 1 {
+				t.Errorf("undo %v: %d decisions are written at once, want one", undo, n)
+			}
+			close(h.letGo)
+			x, y := <-ended, <-ended
+			if x != nil {
+				x, y = y, x // who decided may be the last to say so
+			}
+			if x != nil || !errors.Is(y, store.ErrNotFound) {
+				t.Errorf("undo %v: the decisions ended in %v and %v, want success and that there is none", undo, x, y)
+			}
+		})
+	}
 }

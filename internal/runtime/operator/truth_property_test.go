@@ -444,7 +444,7 @@ func (w *world) judge() {
 func (w *world) putExample() {
 	input := w.rand.IntN(inputs)
 	x := agent.Example{Args: []json.RawMessage{json.RawMessage(strconv.Itoa(input))}, Expect: agent.Expectation{Value: json.RawMessage(strconv.Itoa(input * 10))}}
-	if _, err := w.op.PutExamples(w.t.Context(), "r", "m", []agent.Example{x}, "me"); err != nil {
+	if _, err := w.op.PutExamples(w.t.Context(), operator.ExamplesPut{Role: "r", Method: "m", Examples: []agent.Example{x}, Revision: store.AnyRevision, Actor: "me"}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.log("example: %d must give %d", input, input*10)

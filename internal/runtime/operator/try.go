@@ -62,6 +62,9 @@ func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, co
 	if err := errors.Join(agent.CheckName("role", p.Role), agent.CheckName("method", p.Method)); err != nil {
 		return p, err
 	}
+	if code != "" && generation != "" {
+		return p, &agent.InputError{Code: "validation_failed", Pointer: "/generation", Detail: "generation stands instead of code, not beside it", Hint: "leave one of them out"}
+	}
 	a, err := o.store.Artifact(ctx, p.Role, p.Method)
 	if err != nil && (!errors.Is(err, store.ErrNotFound) || code == "") {
 		return p, err

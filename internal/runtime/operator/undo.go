@@ -239,8 +239,7 @@ func (o *Operator) change(ctx context.Context, role, method string, entry *agent
 // changeShown is change for operations of which the audit trail records something else of the artifact.
 func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent.AuditEntry, show func(a *agent.Artifact) json.RawMessage,
 	decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
-	const most = 1000 // busy artifacts change with every call
-	for range most {
+	for range mostRaces { // busy artifacts change with every call
 		a, err := o.store.Artifact(ctx, t.Role, t.Method)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -256,10 +255,19 @@ func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent
 			revision, entry.Before = a.Revision, show(a)
 		}
 		entry.After = show(a.Apply(change))
-		next, err := o.store.ChangeArtifact(ctx, revision, change, entry)
+		next, err := o.changeArtifact(ctx, revision, change, entry)
 		if !errors.Is(err, store.ErrConflict) {
 			return next, err
 		}
 	}
 	return nil, store.ErrConflict
+}
+
+// changeArtifact makes a person's change of an artifact. Where it is a new beginning for the method, that need not wait any more because programs failed.
+func (o *Operator) changeArtifact(ctx context.Context, revision int64, change agent.ArtifactChange, entry *agent.AuditEntry) (*agent.Artifact, error) {
+	a, err := o.store.ChangeArtifact(ctx, revision, change, entry)
+	if err == nil && change.Renews() {
+		o.calls.ForgetFailures(change.Role, change.MethodName)
+	}
+	return a, err
 }

@@ -183,3 +183,34 @@ func TestUndoneIsReadOnce(t *testing.T) {
 		}
 	})
 }
+
+// A person's undo of an operation is a new beginning for the method, too: the next call need not wait because programs failed before.
+func TestUndoEndsDelay(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, map[string][]string{"r.m": {run(`if call.Arg(0, "v") == "bad" { panic("boom") }; return 1, nil`)}})
+	if _, err := g.op.PatchPolicy(t.Context(), json.RawMessage(`{"degraded": {"min_failures": 20}, "fixtures_enabled": false}`), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	call := g.conversation(t, "r")
+	asks := func(what string, want bool) {
+		t.Helper()
+		before := g.model.Count("r.m", "")
+		call("m", "bad")
+		if asked := g.model.Count("r.m", "") > before; asked != want {
+			t.Errorf("%s: the model was asked: %v, want %v", what, asked, want)
+		}
+	}
+	call("m", "fine")
+	asks("the first failure", true)
+	asks("after a failure", false)
+	var left store.Receipt
+	if _, err := g.op.Operate(store.WithReceipt(t.Context(), &left), "r", "m", operator.Operation{Action: "approve", Actor: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	asks("after an operation", true)
+	asks("after a failure since", false)
+	if _, err := g.op.Undo(t.Context(), operator.UndoRequest{AuditID: left.AuditID(), Actor: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	asks("after its undo", true)
+}

@@ -47,8 +47,8 @@ const maxNote = 4 << 10
 // an expectation is given, and has a correction forged as the policy says. The same verdict again changes nothing, another
 // one replaces it. tried is closed when the first attempt at a correction has ended; nil when none is running.
 //
-// Errors: store.ErrNotFound for an unknown call, store.ErrGone once its arguments are gone, *agent.InputError with the code
-// no_program, masked_input or invalid_verdict.
+// Errors: store.ErrNotFound for an unknown call, store.ErrGone once its arguments are gone, ErrInForce where another verdict
+// counts and only a proposal is brought, *agent.InputError with the code no_program, masked_input or invalid_verdict.
 func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v JudgedCall, tried <-chan struct{}, err error) {
 	if err := j.validate(); err != nil {
 		return JudgedCall{}, nil, err
@@ -69,9 +69,9 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	entry.SessionID = call.Log.SessionID
 	entry.Undo = "DELETE /v1/calls/" + callID + "/verdict"
 	a, err := o.changeShown(ctx, store.Target{Role: call.Log.Role, Method: call.Log.Method}, &entry, verdictOn(callID), func(a *agent.Artifact) (agent.ArtifactChange, error) {
-		if old := a.Verdict(callID); old != nil && old.Same(&verdict) {
-			same = true
-			return agent.ArtifactChange{}, errUnchanged
+		if err := replaceable(a.Verdict(callID), verdict, j.MayOperate); err != nil {
+			same = errors.Is(err, errUnchanged)
+			return agent.ArtifactChange{}, err
 		}
 		if a == nil && x == nil {
 			return agent.ArtifactChange{}, &agent.InputError{Code: "no_program", Detail: "no program of this method is kept", Hint: "say what is expected: an example is kept"}
@@ -97,13 +97,31 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 		return JudgedCall{}, nil, err
 	}
 	if same {
-		tried = o.calls.Correcting(call.Log.Role, call.Log.Method) // who repeats a request may wait for it, too
+		tried = o.calls.Correcting(ctx, a) // who repeats a request may wait for it, too
 	} else {
 		o.o.Metrics.Verdict(j.Verdict)
-		o.calls.ForgetFailures(call.Log.Role, call.Log.Method)
 		tried = o.correct(a, j.Actor)
 	}
 	return judgedCall(a, a.Verdict(callID)), tried, nil
+}
+
+// replaceable reports why the verdict cannot stand in the place of old, which may be nil: errUnchanged where both say the same, ErrInForce where a
+// proposal would replace what counts.
+func replaceable(old *agent.Verdict, v agent.Verdict, mayOperate bool) error {
+	if old == nil {
+		return nil
+	}
+	counts := old.State == agent.ExampleActive && !mayOperate
+	if counts {
+		v.State = old.State // a proposal that says the same has nothing to add
+	}
+	switch {
+	case old.Same(&v):
+		return errUnchanged
+	case counts:
+		return ErrInForce
+	}
+	return nil
 }
 
 // fits reports why the example that follows from a verdict cannot be kept beside the others: a method has its bounds for
@@ -128,6 +146,9 @@ func fits(a *agent.Artifact, x agent.Example) error {
 // errUnchanged ends a change that would change nothing.
 var errUnchanged = errors.New("nothing changes")
 
+// ErrInForce means that a verdict counts, which somebody without the right to operate neither replaces nor takes back.
+var ErrInForce = errors.New("the verdict on the call is in force: changing it needs the scope operate")
+
 func (j *Judgement) validate() error {
 	refuse := func(pointer, detail string) error {
 		return &agent.InputError{Code: "invalid_verdict", Pointer: pointer, Detail: detail, Hint: `{"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}`}
@@ -139,6 +160,8 @@ func (j *Judgement) validate() error {
 		return refuse("/expected", "goes with the verdict wrong: a right answer is its own expectation")
 	case j.Expected != nil && j.ExpectedErrorType != "":
 		return refuse("/expected_error_type", "stands instead of expected, not beside it")
+	case j.ExpectedErrorType != "" && !agent.IsErrorType(j.ExpectedErrorType):
+		return refuse("/expected_error_type", "must be a lower-case word, such as invalid_input: programs have no errors of other types")
 	case len(j.Note) > maxNote:
 		return refuse("/note", fmt.Sprintf("has %d bytes, at most %d are kept", len(j.Note), maxNote))
 	}
@@ -155,7 +178,7 @@ func (o *Operator) judged(ctx context.Context, callID, verdict string) (store.Ca
 	switch {
 	case e.ProgramSource == agent.SourceNone || e.ProgramSource == "":
 		return call, &agent.InputError{Code: "no_program", Detail: "no program answered this call", Hint: "judge a call that a program answered"}
-	case e.ReplayableReason == runtime.ReasonMasked:
+	case e.ReplayableReason == agent.ReasonMasked:
 		return call, &agent.InputError{Code: "masked_input", Detail: "the call had secrets among its arguments, which are not kept", Hint: "put an example with arguments of your own"}
 	case call.Outcome == nil, e.Args == nil:
 		return call, store.ErrGone
@@ -249,14 +272,15 @@ func (o *Operator) findVerdict(ctx context.Context, callID string) (*agent.Artif
 	return nil, nil, store.ErrNotFound
 }
 
-// DropVerdict takes the verdict on the call back, with the example that it made.
+// DropVerdict takes the verdict on the call back, with the example that it made. store.ErrNotFound when there is none,
+// ErrInForce for one that counts unless mayOperate.
 func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error {
 	a, v, err := o.findVerdict(ctx, callID)
 	if err != nil {
 		return err
 	}
 	if v.State == agent.ExampleActive && !mayOperate {
-		return &agent.InputError{Code: "invalid_verdict", Detail: "the verdict is in force: taking it back needs the right to operate"}
+		return ErrInForce
 	}
 	unlock := o.calls.HoldAdoption(a.Role, a.MethodName)
 	defer unlock()

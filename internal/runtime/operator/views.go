@@ -117,7 +117,7 @@ func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.Lo
 	return out, nil
 }
 
-// filled replaces lists that the log omits by empty ones.
+// filled replaces lists that the log omits by empty ones, and adds the code of the reason why the call is not replayable.
 func filled(e agent.LogEntry) agent.LogEntry {
 	for _, list := range []*[]string{&e.HistoryQueryPatterns, &e.CapabilityPatterns, &e.WeakSuccessReasons} {
 		if *list == nil {
@@ -133,6 +133,7 @@ func filled(e agent.LogEntry) agent.LogEntry {
 	if len(e.Kwargs) == 0 {
 		e.Kwargs = json.RawMessage("{}")
 	}
+	e.ReplayableCode = agent.ReasonCode(e.ReplayableReason)
 	return e
 }
 

@@ -2,10 +2,14 @@ package operator_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -47,5 +51,32 @@ func TestRunningCallAsCursor(t *testing.T) {
 	}
 	if want := []string{running[1], running[0], ended[0].CallID}; !slices.Equal(seen, want) {
 		t.Errorf("got %v, want %v", seen, want)
+	}
+}
+
+// Whoever reads an entry finds why the call cannot be replayed as a code, in lists, of one call, and in what a stream has missed.
+func TestCodeOfTheReason(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, map[string][]string{"r.m": {run("\treturn 1, nil")}})
+	kept, gone := g.conversation(t, "r")("m"), g.conversation(t, "r")("m", 2)
+	if err := g.DeleteSession(t.Context(), gone.SessionID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{kept.CallID: "", gone.CallID: "erased"} {
+		if view, err := g.op.CallView(t.Context(), id); err != nil || view.ReplayableCode != want {
+			t.Errorf("%s: code %q (%v), want %q", id, view.ReplayableCode, err, want)
+		}
+	}
+	if page, err := g.op.ListCalls(t.Context(), store.CallQuery{}); err != nil || len(page) != 2 || page[0].ReplayableCode != "erased" || page[1].ReplayableCode != "" {
+		t.Errorf("the list is %+v (%v)", page, err)
+	}
+	err := g.op.Events(t.Context(), operator.EventQuery{After: kept.CallID}, func(e progress.Event) error {
+		if text := string(e.Data); e.ID != gone.CallID || !strings.Contains(text, `"replayable_code":"erased"`) || !strings.Contains(text, `"args":[]`) {
+			t.Errorf("the stream has %s: %s", e.ID, text)
+		}
+		return errEnough
+	})
+	if !errors.Is(err, errEnough) {
+		t.Error(err)
 	}
 }

@@ -27,10 +27,10 @@ func (o *Operator) nested(ctx context.Context, call *store.Call) ([]agent.LogEnt
 	return o.store.ListCalls(ctx, store.CallQuery{Before: call.Log.CallID, ParentCallID: call.Log.CallID, Limit: min(n, maxNested)})
 }
 
-// Why explains a call, one under way too. store.ErrNotFound when there is none.
-func (o *Operator) Why(ctx context.Context, callID string) (*why.Explanation, error) {
+// Why explains a call to who asks, one under way too. store.ErrNotFound when there is none.
+func (o *Operator) Why(ctx context.Context, callID string, asker why.Asker) (*why.Explanation, error) {
 	now := o.calls.Policy()
-	in := why.Input{Policy: &now, PolicyNow: &now, Select: o.calls.Reselect, Price: o.o.Cost}
+	in := why.Input{Asker: asker, Policy: &now, PolicyNow: &now, Select: o.calls.Reselect, Price: o.o.Cost}
 	e, running := o.calls.Running(callID)
 	if running {
 		in.Call.Log = e

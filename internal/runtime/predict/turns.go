@@ -116,7 +116,7 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: t.session.ID, Owner: agent.LoggedOwner(cmp.Or(t.session.Owner, t.q.Owner)), TraceID: t.q.TraceID, CallID: id, Role: t.session.Role, Model: t.model, Method: predictMethod,
 			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType, OutcomeErrorMessage: o.ErrorMessage,
 			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, ProgramSource: agent.SourceNone, Selection: agent.Selection{Decision: agent.DecideNone, Reason: predictMethod},
-			Usage: usage, SandboxLevel: svc.o.SandboxLevel, ReplayableReason: "no program ran"}}
+			Usage: usage, SandboxLevel: svc.o.SandboxLevel, ReplayableReason: agent.ReasonNoProgram}}
 	if o.OK() {
 		commit.Log.OutcomeValueClass = agent.Kind(o.Value)
 	}

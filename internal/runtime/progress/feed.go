@@ -184,7 +184,10 @@ func (r *Reader) Next(ctx context.Context) (calls []*Call, behind bool, err erro
 		case <-ctx.Done():
 			return nil, false, context.Cause(ctx)
 		}
-		if r.behind.Load() {
+		for len(r.calls) > 0 {
+			calls = append(calls, <-r.calls)
+		}
+		if r.behind.Load() { // looked at last: what was lost stands before calls that were taken after it
 			r.feed.mu.Lock()
 			r.from = r.feed.last
 			r.feed.mu.Unlock()
@@ -193,9 +196,6 @@ func (r *Reader) Next(ctx context.Context) (calls []*Call, behind bool, err erro
 			}
 			r.behind.Store(false) // what is lost from now on is noticed
 			return nil, true, nil
-		}
-		for len(r.calls) > 0 {
-			calls = append(calls, <-r.calls)
 		}
 	}
 	return calls, false, nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +76,42 @@ func TestBehind(t *testing.T) {
 	publish(&f, 7, 8)
 	if calls, behind, _ := r.Next(t.Context()); ids(calls) != "7 8" || behind {
 		t.Errorf("%s, behind %v", ids(calls), behind)
+	}
+}
+
+// What is lost while a reader takes calls stands before calls that it takes later: it gets none of these before it has caught up.
+func TestLostAmidTaking(t *testing.T) {
+	const most = 20_000
+	var f Feed
+	r, stop, _ := f.Subscribe()
+	defer stop()
+	var logged atomic.Int64
+	go func() {
+		for i := 1; i <= most; i++ {
+			logged.Store(int64(i))
+			if i%10 == 0 {
+				f.Lose()
+			} else {
+				publish(&f, i, i)
+			}
+		}
+		f.Lose()
+	}()
+	for last := 0; last < most; {
+		calls, behind, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if behind {
+			last = int(logged.Load()) // as who reads the log
+		}
+		for _, c := range calls {
+			n, _ := strconv.Atoi(c.CallID) // ours are numbers
+			if n > last+1 {
+				t.Fatalf("%d came after %d", n, last)
+			}
+			last = max(last, n)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@
 package progress
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -96,4 +97,27 @@ func (l *Log) Next(n int) (events []Event, wait <-chan struct{}, ended bool) {
 		l.changed = make(chan struct{})
 	}
 	return nil, l.changed, false
+}
+
+// Follow passes the events after the first n to emit, as they come, until the call has ended, emit fails or ctx ends.
+func (l *Log) Follow(ctx context.Context, n int, emit func(Event) error) error {
+	for {
+		events, wait, ended := l.Next(n)
+		for _, e := range events {
+			if err := emit(e); err != nil {
+				return err
+			}
+		}
+		if n += len(events); ended {
+			return nil
+		}
+		if wait == nil {
+			continue
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }

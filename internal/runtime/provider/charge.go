@@ -29,12 +29,15 @@ type Bill struct {
 // maxReported bounds a reported figure, so that sums of them do not overflow.
 const maxReported = 1 << 40
 
+// reported is a figure of a server within its bounds.
+func reported(tokens int) int { return int(min(max(int64(tokens), 0), maxReported)) }
+
 // billOf reads what a server reported. A reply without a plausible number of prompt tokens reports nothing.
 func billOf(u openai.Usage) Bill {
 	if u.PromptTokens <= 0 || u.CompletionTokens < 0 {
 		return Bill{}
 	}
-	b := Bill{Reported: true, Prompt: min(int64(u.PromptTokens), maxReported), Completion: min(int64(u.CompletionTokens), maxReported)}
+	b := Bill{Reported: true, Prompt: int64(reported(u.PromptTokens)), Completion: int64(reported(u.CompletionTokens))}
 	if u.PromptTokensDetails != nil {
 		b.Cached = min(max(int64(u.PromptTokensDetails.CachedTokens), 0), b.Prompt)
 	}

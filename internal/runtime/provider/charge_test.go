@@ -66,8 +66,12 @@ func TestCharge(t *testing.T) {
 			var paid purse
 			q := request()
 			q.Charge = paid.charge
-			if _, err := p.Program(t.Context(), q); err != nil {
+			reply, err := p.Program(t.Context(), q)
+			if err != nil {
 				t.Fatal(err)
+			}
+			if u := reply.Usage; min(u.PromptTokens, u.CompletionTokens) < 0 || max(u.PromptTokens, u.CompletionTokens) > 1<<40 {
+				t.Errorf("the call's own usage is %+v", u)
 			}
 			if fmt.Sprint(paid.bills) != fmt.Sprint(tt.want) {
 				t.Errorf("got %+v, want %+v", paid.bills, tt.want)

@@ -115,8 +115,8 @@ func (p *OpenAI) sendLimited(ctx context.Context, q *question, request openai.Ch
 			return response, 0, err // nothing was sent
 		}
 		usage.ModelRequests++
-		usage.PromptTokens += max(response.Usage.PromptTokens, 0)
-		usage.CompletionTokens += max(response.Usage.CompletionTokens, 0)
+		usage.PromptTokens += reported(response.Usage.PromptTokens)
+		usage.CompletionTokens += reported(response.Usage.CompletionTokens)
 		p.observe(q.operation, err, time.Since(started))
 		if failed == nil || !refusesLimit(failed.status, failed.Message) {
 			if err == nil && lasting != first {

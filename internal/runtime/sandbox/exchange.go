@@ -261,15 +261,10 @@ func (x *exchange) result(a *wire.Answer) Result {
 	return r
 }
 
-// authoredType returns the type that a program gave its error, when it is one: a lower-case word.
+// authoredType returns the type that a program gave its error, when it is one.
 func authoredType(t string) string {
-	if len(t) == 0 || len(t) > 64 || t[0] < 'a' || t[0] > 'z' {
+	if !agent.IsErrorType(t) {
 		return agent.ErrTool
-	}
-	for i := range len(t) {
-		if c := t[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_') {
-			return agent.ErrTool
-		}
 	}
 	return t
 }

@@ -227,9 +227,9 @@ func TestDeadlines(t *testing.T) {
 	}
 	// The run clock stands still while the program waits for the host.
 	req := request("nested")
-	req.Timeout = time.Second
+	req.Timeout = 3 * time.Second
 	slow := &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
-		time.Sleep(1100 * time.Millisecond) // a nested call that takes its time
+		time.Sleep(req.Timeout + 100*time.Millisecond) // a nested call that takes its time
 		return agent.Outcome{Status: agent.StatusOK, Value: json_(`3`)}
 	}}
 	if got := p.Run(t.Context(), req, slow); got.Failure != nil {

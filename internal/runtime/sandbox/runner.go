@@ -88,6 +88,9 @@ func (r *runner) kill(reason string) {
 	})
 }
 
+// endsItself has the end of a process that ends by itself counted under the reason.
+func (r *runner) endsItself(reason string) { r.reason.Store(&reason) }
+
 // bury kills the process and waits for its end.
 func (r *runner) bury(reason string) {
 	r.kill(reason)

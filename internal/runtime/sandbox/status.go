@@ -94,6 +94,7 @@ func (p *Pool) canary() (*wire.Ready, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.endsItself("canary")
 	defer r.bury("canary")
 	knock, stop := listenLocal()
 	defer stop()

@@ -86,6 +86,7 @@ func (p *Pool) runTool(ctx context.Context, with *image, t *wire.Tools) ([]byte,
 	if err != nil {
 		return nil, err
 	}
+	r.endsItself("tools")
 	stop := context.AfterFunc(ctx, func() { r.kill("tools") })
 	defer stop()
 	if err := t.Put(&r.wr); err != nil {

@@ -73,6 +73,9 @@ func TestToolIsBounded(t *testing.T) {
 	if _, said, err := toolRun(t, t.Context(), p, tool, "copy"); err != nil {
 		t.Errorf("after them: %v: %s", err, said)
 	}
+	if got := p.Stats().Killed; got["died"] != 0 || got["tools"] != 2 {
+		t.Errorf("processes that ended: %v, want two as tools, and none that died", got)
+	}
 }
 
 // Without landlock a tool can read what every user can, and write where every user can; its own directory, its processes and the network stay closed.

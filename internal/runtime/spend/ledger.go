@@ -61,7 +61,28 @@ func New(ctx context.Context, o Options, namespaces ...agent.Namespace) (*Ledger
 			return nil, err
 		}
 	}
+	if err := l.readTotal(ctx); err != nil {
+		return nil, err
+	}
 	return l, nil
+}
+
+// readTotal reads what counts today for the cap of the daemon: of namespaces that were erased today the store has only that.
+func (l *Ledger) readTotal(ctx context.Context) error {
+	c := l.daemonCap(l.today)
+	if c.limit <= 0 {
+		return nil
+	}
+	held, err := l.o.Store.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		return err
+	}
+	all, err := held.UseOf(ctx, []store.Cap{c.stored(who{})})
+	if err != nil {
+		return fmt.Errorf("read what all namespaces have spent: %w", err)
+	}
+	*l.total(l.today) = sum{all[0].Used, all[0].Reserved}
+	return nil
 }
 
 // shared reports whether other replicas use the store, too.
@@ -112,7 +133,7 @@ func (l *Ledger) account(ctx context.Context, name agent.Namespace) (*Account, e
 		if !l.abandoned(o) {
 			continue
 		}
-		if err := held.Settle(ctx, o); err != nil {
+		if err := held.Forfeit(ctx, o.ID); err != nil {
 			return nil, fmt.Errorf("settle what was under way in namespace %s: %w", name, err)
 		}
 		a.use(o.Day, who{Role: o.Role, Method: o.Method, Owner: o.Owner}).add(o.Sum(), -o.Sum())

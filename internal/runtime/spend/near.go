@@ -11,17 +11,17 @@ type nearness struct {
 }
 
 // Nearly returns the largest share that is used of the caps that a call counts for, and whether that is at least 80 percent. The
-// daemon's cap is its operator's business. It costs next to nothing while no cap of the namespace is nearly used.
-func (a *Account) Nearly(owner, role, method string) (ratio float64, near bool) {
+// daemon's cap is its operator's business: it counts with daemon only. It costs next to nothing while no cap of the namespace is nearly used.
+func (a *Account) Nearly(owner, role, method string, daemon bool) (ratio float64, near bool) {
 	if a == nil {
 		return 0, false
 	}
-	p := a.inForce()
+	p, l := a.inForce(), a.ledger
 	known := a.near.Load()
-	if known != nil && known.policy == p && !known.near {
+	daemon = daemon && l.o.DayTokens > 0
+	if known != nil && known.policy == p && !known.near && !daemon {
 		return 0, false
 	}
-	l := a.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := l.day()
@@ -31,5 +31,8 @@ func (a *Account) Nearly(owner, role, method string) (ratio float64, near bool) 
 		a.near.Store(&now)
 	}
 	a.capsOf(d, who{Role: role, Method: method, Owner: owner}, func(c cap, s *sum) { ratio = max(ratio, c.ratio(s)) })
+	if daemon {
+		ratio = max(ratio, l.daemonCap(d).ratio(l.total(d)))
+	}
 	return ratio, ratio >= nearly
 }

@@ -136,16 +136,18 @@ func (r *reservation) count(cost agent.Spend) {
 	if r.spend.Day != l.day() {
 		return
 	}
-	note := func(c cap, s *sum) {
-		if c.ratio(s) >= nearly {
-			l.warn(c, s.used, "80 percent are used")
-		}
-	}
-	a.capsOf(r.spend.Day, r.who(), note)
+	a.capsOf(r.spend.Day, r.who(), l.warnNear)
 	if c := l.daemonCap(r.spend.Day); c.limit > 0 {
-		note(c, l.total(r.spend.Day))
+		l.warnNear(c, l.total(r.spend.Day))
 	}
 	a.near.Store(nil)
+}
+
+// warnNear warns of a cap that is nearly used. The caller holds mu.
+func (l *Ledger) warnNear(c cap, s *sum) {
+	if c.ratio(s) >= nearly {
+		l.warn(c, s.used, "80 percent are used")
+	}
 }
 
 // warn logs a cap once for each window and what happened. The caller holds mu.

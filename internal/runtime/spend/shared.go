@@ -16,7 +16,7 @@ import (
 // abandonedAfter is when a reservation whose replica did not settle it counts as spent: no request takes that long.
 const abandonedAfter = 2 * time.Hour
 
-// readEvery is about how old what is known of other replicas' requests may be, for warnings and figures. What may be asked the store decides.
+// readEvery is about how old what is known of other replicas' requests may be where no call of theirs has shown it. What may be asked the store decides.
 const readEvery = 10 * time.Second
 
 // reserveShared reserves what the request costs at most among all replicas. The error is an *ExceededError where a cap has no room.
@@ -40,11 +40,28 @@ func (r *reservation) reserveShared(ctx context.Context) error {
 	old := l.o.Now().Sub(a.read) >= readEvery
 	l.mu.Unlock()
 	if old {
-		if err := l.refresh(ctx, a); err != nil {
-			l.o.Logger.Warn().Err(err).Msg("what other replicas spent could not be read: warnings of caps may be late")
-		}
+		a.Follow(ctx)
 	}
 	return nil
+}
+
+// Follow takes over what all replicas have spent, and warns of caps that are nearly used. Without caps, or without other replicas, it does nothing.
+func (a *Account) Follow(ctx context.Context) {
+	if a == nil || !a.ledger.shared() || !a.capped() {
+		return
+	}
+	l := a.ledger
+	if err := l.refresh(ctx, a); err != nil {
+		l.o.Logger.Warn().Err(err).Msg("what other replicas spent could not be read: warnings of caps may be late")
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.day()
+	a.eachCap(d, l.warnNear)
+	if c := l.daemonCap(d); c.limit > 0 {
+		l.warnNear(c, l.total(d))
+	}
 }
 
 // caps returns the caps that the request counts for, and the same as the store knows them.

@@ -353,14 +353,14 @@ func TestPolicyChanges(t *testing.T) {
 	if _, err := r.charge("a", "alice", 1); err == nil {
 		t.Error("passed a cap that is below what was used")
 	}
-	if ratio, near := r.account("default").Nearly("bob", "b", "m"); !near || ratio != 1.8 {
+	if ratio, near := r.account("default").Nearly("bob", "b", "m", false); !near || ratio != 1.8 {
 		t.Errorf("ratio %v", ratio)
 	}
 	r.set(agent.SpendPolicy{DayTokens: 2000})
 	if _, err := r.charge("a", "alice", 100); err != nil {
 		t.Error(err)
 	}
-	if _, near := r.account("default").Nearly("bob", "b", "m"); near {
+	if _, near := r.account("default").Nearly("bob", "b", "m", false); near {
 		t.Error("warned below 80 percent")
 	}
 }
@@ -371,7 +371,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{DayTokens: 1000, OwnerDayTokens: 10_000})
 	r.spent("a", "alice", 100, 790)
-	if _, near := r.account("default").Nearly("alice", "a", "m"); near || strings.Contains(r.log.String(), "80 percent are used") {
+	if _, near := r.account("default").Nearly("alice", "a", "m", false); near || strings.Contains(r.log.String(), "80 percent are used") {
 		t.Errorf("warned early: %s", r.log.String())
 	}
 	if !strings.Contains(r.log.String(), "reported more tokens") {
@@ -383,22 +383,44 @@ func TestWarnings(t *testing.T) {
 	if n := strings.Count(r.log.String(), "80 percent are used"); n != 1 {
 		t.Errorf("%d warnings: %s", n, r.log.String())
 	}
-	if ratio, near := r.account("default").Nearly("bob", "b", "m"); !near || ratio != 0.85 {
+	if ratio, near := r.account("default").Nearly("bob", "b", "m", false); !near || ratio != 0.85 {
 		t.Errorf("ratio %v", ratio)
 	}
-	if _, near := r.account("acme").Nearly("bob", "b", "m"); near {
+	if _, near := r.account("acme").Nearly("bob", "b", "m", false); near {
 		t.Error("another namespace is warned")
 	}
 	if got := r.ledger.Ratios(); got["day"] != 0.85 || got["owner_day"] != 0.085 || got["month"] != 0 || len(got) != len(spend.Windows()) {
 		t.Errorf("ratios %v", got)
 	}
 	r.at("2026-11-23T00:00:00Z")
-	if _, near := r.account("default").Nearly("bob", "b", "m"); near {
+	if _, near := r.account("default").Nearly("bob", "b", "m", false); near {
 		t.Error("warned on the next day")
 	}
 	r.spent("a", "alice", 900, 900)
 	if n := strings.Count(r.log.String(), "80 percent are used"); n != 2 {
 		t.Errorf("%d warnings in two days", n)
+	}
+}
+
+// The daemon's cap is nearly used for all namespaces, for those who may see it.
+func TestWarningsOfTheDaemonsCap(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.SpendPolicy{DayTokens: 1000})
+	r.daemon = 1000
+	r.restart()
+	for _, step := range []struct {
+		more int64
+		near bool
+	}{{700, false}, {150, true}} {
+		r.spent("a", "alice", step.more, step.more)
+		for _, name := range []agent.Namespace{"default", "acme"} {
+			if ratio, near := r.account(name).Nearly("bob", "b", "m", true); near != step.near || near && ratio != 0.85 {
+				t.Errorf("in %s %v, %v; want %v", name, ratio, near, step.near)
+			}
+		}
+	}
+	if _, near := r.account("acme").Nearly("bob", "b", "m", false); near {
+		t.Error("somebody who may not see it is warned of the daemon's cap")
 	}
 }
 
@@ -413,7 +435,7 @@ func TestFree(t *testing.T) {
 		t.Errorf("got %+v, %v", report.Data, err)
 	}
 	var none *spend.Account
-	if _, near := none.Nearly("", "", ""); near || none.Charge(spend.Request{}) != nil {
+	if _, near := none.Nearly("", "", "", false); near || none.Charge(spend.Request{}) != nil {
 		t.Error("a nil account charges")
 	}
 }

@@ -209,7 +209,7 @@ func money(v float64) *float64 {
 // maxNamed bounds how many methods and owners Limits lists: those that used most.
 const maxNamed = 20
 
-// limits lists the caps; for one owner's report those of this owner only.
+// limits lists the caps. In one owner's report are those of this owner only, also where nothing is used of them yet.
 func (a *Account) limits(q UsageQuery) []Limit {
 	l := a.ledger
 	l.mu.Lock()
@@ -217,17 +217,23 @@ func (a *Account) limits(q UsageQuery) []Limit {
 	d := l.day()
 	out, named := []Limit{}, map[string][]Limit{}
 	note := func(c cap, s *sum) {
-		switch {
-		case q.Owner != nil && (c.scope != ScopeOwner || c.name != *q.Owner):
-		case c.scope == ScopeNamespace || c.scope == ScopeDaemon:
+		if c.scope == ScopeNamespace {
 			out = append(out, c.limitOf(s))
-		default:
+		} else {
 			named[c.scope] = append(named[c.scope], c.limitOf(s))
 		}
 	}
-	a.eachCap(d, note)
+	if q.Owner == nil {
+		a.eachCap(d, note)
+	} else {
+		a.capsOf(d, who{Owner: *q.Owner}, func(c cap, s *sum) {
+			if c.scope == ScopeOwner {
+				note(c, s)
+			}
+		})
+	}
 	if c := l.daemonCap(d); c.limit > 0 && q.Daemon {
-		note(c, l.total(d))
+		out = append(out, c.limitOf(l.total(d)))
 	}
 	for _, scope := range []string{ScopeMethod, ScopeOwner} {
 		list := named[scope]

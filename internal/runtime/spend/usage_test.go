@@ -106,6 +106,13 @@ func TestUsage(t *testing.T) {
 	if err != nil || len(report.Limits) != 1 || report.Limits[0].Name != "bob" || report.Limits[0].Used != 7 || report.Currency != "EUR" {
 		t.Errorf("bob sees %+v, %v", report, err)
 	}
+	carol := "carol" // who used nothing has the same cap; the daemon's is seen beside it
+	r.daemon = 50_000
+	r.restart()
+	report, err = r.account("default").Usage(r.ctx, spend.UsageQuery{Owner: &carol, Daemon: true})
+	if l := report.Limits; err != nil || len(l) != 2 || l[0].Scope != spend.ScopeDaemon || l[0].Limit != 50_000 || l[0].Used == 0 || l[1].Name != "carol" || l[1].Limit != 1000 || l[1].Used != 0 {
+		t.Errorf("carol sees %+v, %v", report, err)
+	}
 	first, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "method", Limit: 2})
 	if err != nil || len(first.Data) != 2 || first.NextCursor == nil || *first.NextCursor != "2" {
 		t.Errorf("the first page: %+v, %v", first, err)

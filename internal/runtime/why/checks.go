@@ -1,6 +1,7 @@
 package why
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,11 @@ func checks(in *Input) []Check {
 	case agent.VerdictWrong:
 		add("judgement", failed, "a person said that it is wrong")
 	default:
-		add("judgement", none, "nobody has judged it")
+		if v := in.Artifact.Verdict(e.CallID); v != nil {
+			add("judgement", none, "it was proposed that it is "+word(v.Verdict)+", and nobody who may operate has decided")
+		} else {
+			add("judgement", none, "nobody has judged it")
+		}
 	}
 	if e.CorrectedBy != "" {
 		add("repeated question", failed, "it was asked again soon, by "+word(e.CorrectedBy))
@@ -55,10 +60,16 @@ func checks(in *Input) []Check {
 	if e.BeyondManifest != nil {
 		add("effects", failed, "the program reached, or tried to reach, what the manifest of its method lacks")
 	}
-	if e.SandboxLevel != "" {
+	if e.SandboxLevel != "" && ran(e) {
 		add("confinement", passed, "level "+word(e.SandboxLevel))
 	}
 	return list
+}
+
+// ran reports whether any program ran for the call.
+func ran(e *agent.LogEntry) bool {
+	return e.ProgramSource != agent.SourceNone && e.ProgramSource != "" ||
+		slices.ContainsFunc(e.AttemptFailures, func(f agent.AttemptFailure) bool { return f.Stage != "validation" })
 }
 
 // examples says what the examples of the method meant to the program.
@@ -78,9 +89,9 @@ func examples(in *Input, written bool) Check {
 	switch n := plural(before, "example", "examples"); {
 	case before == 0:
 	case written && in.Call.Log.Generation != "":
-		c.Result, c.Detail = passed, "the program was kept, so that it holds what was expected then; of that "+n+" remain"
+		c.Result, c.Detail = passed, "the program was kept, so that it holds what was expected then; kept of that: "+n
 	default:
-		c.Detail = n + " of before the call remain; a program of a model is held to them before it is kept, and not at each call"
+		c.Detail = "kept now, of before the call: " + n + "; a program of a model is held to them before it is kept, and not at each call"
 	}
 	c.Detail += of
 	return c

@@ -27,17 +27,25 @@ func (s *steps) add(name, method, path, body, command string) {
 	s.list = append(s.list, step)
 }
 
-// next are the requests that make sense after the call, and work as long as nothing changes.
+// next are the requests that make sense after the call, and work for who asks as long as nothing changes.
 func next(in *Input) []Step {
 	e := &in.Call.Log
 	s := &steps{list: []Step{}, call: "/v1/calls/" + url.PathEscape(e.CallID), id: Argument(e.CallID)}
-	if running(e) {
+	switch {
+	case running(e):
 		s.add("follow its stages", "GET", s.call+"/events", "", "")
-		s.add("cancel it", "POST", s.call+"/cancel", "{}", "")
-	} else {
+		if in.Asker.Call {
+			s.add("cancel it", "POST", s.call+"/cancel", "{}", "")
+		}
+	case in.Asker.Call:
 		s.judge(in)
 		s.again(in)
 		s.method(in)
+	default:
+		s.method(in)
+	}
+	if o := in.Call.Outcome; o != nil && o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["resets_at"] != nil { // a cap of tokens, and not one of calls
+		s.add("see what was spent, and the caps", "GET", "/v1/usage", "", "recurgentd usage")
 	}
 	if e.ParentCallID != "" {
 		s.add("why the call above it ended as it did", "GET", "/v1/calls/"+url.PathEscape(e.ParentCallID)+"/why", "", "recurgentd why "+Argument(e.ParentCallID))
@@ -52,18 +60,28 @@ func next(in *Input) []Step {
 func (s *steps) judge(in *Input) {
 	e := &in.Call.Log
 	answered := e.ProgramSource != agent.SourceNone && e.ProgramSource != ""
-	if !answered || e.ReplayableReason == runtime.ReasonMasked || in.Call.Outcome == nil || e.Args == nil || in.Artifact == nil {
+	unkept := in.Artifact == nil // as after a first call that ended in its program's own error
+	if !answered || e.ReplayableReason == agent.ReasonMasked || in.Call.Outcome == nil || e.Args == nil || unkept && !e.OutcomeAuthored {
 		return
 	}
-	verdict := s.call + "/verdict"
-	if e.Verdict != "" {
+	verdict, operate, said := s.call+"/verdict", in.Asker.Operate, in.Artifact.Verdict(e.CallID)
+	if said != nil && (operate || said.State != agent.ExampleActive) {
 		s.add("withdraw the verdict", "DELETE", verdict, "", "recurgentd verdict "+s.id+" --drop")
 	}
-	if e.Verdict != agent.VerdictRight && (e.OutcomeStatus == agent.StatusOK || e.OutcomeAuthored) {
-		s.add("judge it right, which makes the answer an example", "POST", verdict, `{"verdict":"right"}`, "recurgentd right "+s.id)
+	news := func(v string) bool { return e.Verdict != v && (operate || said == nil || said.Verdict != v) } // whether saying so changes something
+	if news(agent.VerdictRight) && (e.OutcomeStatus == agent.StatusOK || e.OutcomeAuthored) {
+		name := "propose that it is right: the answer becomes an example when somebody who may operate accepts it"
+		if operate {
+			name = "judge it right, which makes the answer an example"
+		}
+		s.add(name, "POST", verdict, `{"verdict":"right"}`, "recurgentd right "+s.id)
 	}
-	if e.Verdict != agent.VerdictWrong {
-		s.add("judge it wrong, so that the program is corrected as the policy says", "POST", verdict, `{"verdict":"wrong"}`, "recurgentd wrong "+s.id)
+	if news(agent.VerdictWrong) && !unkept { // else it takes an expectation
+		name := "say that it is wrong: nothing changes until somebody who may operate decides"
+		if operate {
+			name = "judge it wrong, so that the program is corrected as the policy says"
+		}
+		s.add(name, "POST", verdict, `{"verdict":"wrong"}`, "recurgentd wrong "+s.id)
 	}
 }
 
@@ -73,7 +91,7 @@ func (s *steps) again(in *Input) {
 	if e.Replayable && in.Call.Outcome != nil {
 		s.add("run it again on what was recorded", "POST", s.call+"/replay", "{}", "recurgentd replay "+s.id)
 	}
-	masked := e.ReplayableReason == runtime.ReasonMasked
+	masked := e.ReplayableReason == agent.ReasonMasked
 	if !e.OutcomeRetriable || masked || e.Depth > 0 || e.Args == nil || e.SessionID == "" || e.ContractSource != "none" || e.Selection.Decision == agent.DecideNone {
 		return
 	}
@@ -98,6 +116,9 @@ func (s *steps) method(in *Input) {
 	s.add("see the examples of the method", "GET", path+"/examples", "", "recurgentd tools examples list"+names)
 	if e.OutcomeErrorType == agent.ErrDenied || e.BeyondManifest != nil {
 		s.add("see what the method may reach", "GET", path+"/effects", "", "recurgentd tools effects"+names)
+	}
+	if !in.Asker.Operate {
+		return
 	}
 	switch {
 	case a.Quarantined:

@@ -86,7 +86,10 @@ func (x *Explanation) sections() []section {
 	}
 	for _, c := range x.Counterfactuals {
 		row := c.Switch + "=" + value(c.Value) + ": " + c.decision() + ", since " + reasonWords(c.Reason)
-		if !c.Changes {
+		switch {
+		case c.Then != "":
+			row += "; " + c.Then
+		case !c.Changes:
 			row += " (no change)"
 		}
 		policies = append(policies, row)

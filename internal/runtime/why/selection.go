@@ -48,8 +48,24 @@ func (x *Explanation) program(in *Input) {
 		f.set(&p)
 		d := past.Under(&p)
 		x.Counterfactuals = append(x.Counterfactuals, Counterfactual{Switch: f.name, Value: f.value, Decision: d.Decision, Reason: d.Reason, Generation: d.Generation,
-			Changes: Changes(d, again)})
+			Changes: Changes(d, again), Then: x.then(f.name, &p, d, e)})
 	}
+}
+
+// then says what that policy would have changed behind the selection d: what becomes of a program that a model writes for the call.
+func (x *Explanation) then(name string, p *agent.Policy, d agent.Selection, e *agent.LogEntry) string {
+	written := e.ProgramSource == agent.SourceGenerated || e.ProgramSource == agent.SourceRepaired
+	switch {
+	case name == "approval_required" && p.ApprovalRequired && written && d.Decision != agent.DecideRefuse:
+		return "a program that is written waits for a person's approval"
+	case name == "approval_required" && !p.ApprovalRequired && e.ProgramSource == agent.SourceNone && e.Generation != "":
+		return "the program that was written answers without a person's approval"
+	case name == "repair_enabled" && !p.RepairEnabled && e.ProgramSource == agent.SourceRepaired && d.Decision == agent.DecideRun:
+		return "when it fails a new program is written, instead of a repaired one"
+	case name == "repair_enabled" && p.RepairEnabled && x.Selection.Trigger == "regenerate:repair_disabled":
+		return "when it fails it is repaired before a new program is written"
+	}
+	return ""
 }
 
 // A Past is the selection of an ended call, ready to be run again.

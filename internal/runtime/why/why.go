@@ -33,7 +33,7 @@ type Explanation struct {
 	Checks          []Check          `json:"checks"`          // of programs and of the answer
 	Cost            Cost             `json:"cost"`            // of this call
 	Counterfactuals []Counterfactual `json:"counterfactuals"` // the selection again, with one switch flipped each
-	Next            []Step           `json:"next"`            // requests that work as they are
+	Next            []Step           `json:"next"`            // requests that work as they are for who asks
 	NotRecorded     []string         `json:"not_recorded"`    // what is not known any more, so that the rest may be off
 }
 
@@ -88,7 +88,7 @@ type Check struct {
 type Cost struct {
 	DurationMs float64      `json:"duration_ms"`
 	Usage      agent.Usage  `json:"usage"`
-	Money      *Money       `json:"money"`       // of usage, at most; null where no price is known
+	Money      *Money       `json:"money"`       // of usage, at most; null where no price is known, or requests reported no tokens
 	Forge      *agent.Usage `json:"forge_usage"` // of making the program that answered; null where it is not kept
 	Attempts   int          `json:"attempts"`    // programs asked of the model
 }
@@ -106,7 +106,8 @@ type Counterfactual struct {
 	Decision   string `json:"decision"`
 	Reason     string `json:"reason"`
 	Generation string `json:"generation,omitempty"`
-	Changes    bool   `json:"changes"` // it differs from the selection without a change
+	Changes    bool   `json:"changes"`        // it differs from the selection without a change
+	Then       string `json:"then,omitempty"` // what else would have been different, in words; "" where nothing is known
 }
 
 // Step is a request that can be sent as it is.
@@ -118,8 +119,15 @@ type Step struct {
 	Command string          `json:"command,omitempty"` // that sends it, for a shell
 }
 
+// Asker says what who asks may do beside reading: requests that would be refused are not offered.
+type Asker struct {
+	Call    bool // judge, replay and cancel calls, and make new ones
+	Operate bool // what a verdict of theirs says counts at once; without it, it is a proposal
+}
+
 // Input is what an explanation is made of.
 type Input struct {
+	Asker       Asker
 	Call        store.Call
 	Artifact    *agent.Artifact // of the method as it is now; nil where none is kept
 	Methods     []string        // of the role that have programs
@@ -142,7 +150,7 @@ func Explain(in *Input) *Explanation {
 	if x.Selection.Decision == "" {
 		x.Selection.Decision = agent.DecideNone
 	}
-	if in.Price != nil {
+	if in.Price != nil && !unreported(&e.Usage) {
 		if amount, currency, known := in.Price(e.Model, e.Usage); known {
 			x.Cost.Money = &Money{amount, currency}
 		}
@@ -157,6 +165,12 @@ func Explain(in *Input) *Explanation {
 	x.Next = next(in)
 	x.Summary = x.words(in)
 	return x
+}
+
+// unreported says that a model was asked and nobody reported how many tokens that took. What such requests count for, their upper estimates, is not
+// kept by call.
+func unreported(u *agent.Usage) bool {
+	return u.ModelRequests > 0 && u.PromptTokens+u.CompletionTokens == 0
 }
 
 func running(e *agent.LogEntry) bool { return e.OutcomeStatus == agent.StatusRunning }
@@ -210,7 +224,7 @@ func tools(in *Input) []Tool {
 		}
 	}
 	for _, m := range in.Methods {
-		why := "the call named " + word(in.Call.Log.Method)
+		why := "another method: the call named " + word(in.Call.Log.Method)
 		if called[m] {
 			why += "; its program called this one"
 		}

@@ -25,7 +25,7 @@ func reselect(in runtime.SelectInput) runtime.Decision {
 
 func inputOf(e agent.LogEntry) *Input {
 	p := agent.DefaultPolicy()
-	in := &Input{Policy: &p, PolicyKnown: true, PolicyNow: &p, Select: reselect}
+	in := &Input{Asker: Asker{Call: true, Operate: true}, Policy: &p, PolicyKnown: true, PolicyNow: &p, Select: reselect}
 	in.Call.Log = e
 	return in
 }

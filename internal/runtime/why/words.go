@@ -73,8 +73,14 @@ func (x *Explanation) words(in *Input) string {
 	lines = append(lines, x.reached(), x.checked(), x.costs(e))
 	var other []string
 	for _, c := range x.Counterfactuals {
-		if c.Changes {
-			other = append(other, c.Switch+"="+value(c.Value)+" would "+c.decision())
+		flipped := c.Switch + "=" + value(c.Value)
+		switch {
+		case c.Changes && c.Then != "":
+			other = append(other, flipped+" would "+c.decision()+", and "+c.Then)
+		case c.Changes:
+			other = append(other, flipped+" would "+c.decision())
+		case c.Then != "":
+			other = append(other, "with "+flipped+" "+c.Then)
 		}
 	}
 	switch {
@@ -109,7 +115,10 @@ func value(v any) string {
 }
 
 func (x *Explanation) end(e *agent.LogEntry) string {
-	name := word(e.Role) + "." + word(e.Method)
+	name := word(e.Method)
+	if e.Role != "" { // a prediction outside of sessions has none
+		name = word(e.Role) + "." + name
+	}
 	if running(e) {
 		return fmt.Sprintf("%s is under way since %s, for %.0f ms.", name, word(e.Timestamp), e.DurationMs)
 	}
@@ -194,6 +203,8 @@ func (x *Explanation) ran() string {
 func (x *Explanation) answeredBy(e *agent.LogEntry) string {
 	made := map[string]string{agent.SourceGenerated: "written for this call", agent.SourceRepaired: "repaired for this call", agent.SourcePersisted: "stored before"}[e.ProgramSource]
 	switch {
+	case (e.ProgramSource == agent.SourceNone || e.ProgramSource == "") && e.Generation != "":
+		return word(e.Generation) + " was written, and did not answer."
 	case e.ProgramSource == agent.SourceNone || e.ProgramSource == "":
 		return "No program answered."
 	case e.Generation == "":
@@ -251,7 +262,14 @@ func (x *Explanation) costs(e *agent.LogEntry) string {
 		}
 		return text
 	}
+	if unreported(&e.Usage) {
+		return fmt.Sprintf("It took %.0f ms and %s without a report of the tokens; recurgentd usage has what such requests count for.", e.DurationMs,
+			plural(e.Usage.ModelRequests, "model request", "model requests"))
+	}
 	text := fmt.Sprintf("It took %.0f ms, %s and %d tokens", e.DurationMs, plural(e.Usage.ModelRequests, "model request", "model requests"), e.Usage.PromptTokens+e.Usage.CompletionTokens)
+	if e.Depth == 0 && len(x.Delegated) > 0 {
+		text += " with those of the calls below it"
+	}
 	if m := x.Cost.Money; m != nil {
 		text += fmt.Sprintf(", which cost at most %.4f %s", m.Amount, word(m.Currency))
 	}

@@ -17,8 +17,9 @@ func (n *namespace) apply(e *entry) {
 	if e.planned.session != nil {
 		n.sessions.applyChange(e)
 	}
+	operated := e.Audit != nil && len(e.Artifacts) == 1 && e.Artifacts[0].Renews() && len(e.Delete) == 0
 	for _, x := range e.artifacts {
-		n.applyArtifact(x)
+		n.applyArtifact(x, operated)
 	}
 	for _, t := range e.tools {
 		n.catalog.applyTool(t)
@@ -66,14 +67,14 @@ func (n *namespace) changed(c store.Change) {
 	n.feed.add(c)
 }
 
-func (n *namespace) applyArtifact(x *artifact) {
+func (n *namespace) applyArtifact(x *artifact, operated bool) {
 	n.artifacts.changed[x.key] = x
 	c := store.Change{Kind: store.ChangedArtifact, Role: x.key.role, Method: x.key.method}
 	if x.a == nil {
 		n.catalog.dropArtifact(x.key)
 	} else {
 		n.catalog.setArtifact(x.key, store.FiguresOf(x.a))
-		c.Revision = x.a.Revision
+		c.Revision, c.Operated = x.a.Revision, operated
 	}
 	n.changed(c)
 }
@@ -96,7 +97,7 @@ func (n *namespace) applyMove(e *entry) {
 			n.archive.pending = append(n.archive.pending, x)
 		}
 		if x.tool == nil {
-			n.applyArtifact(&artifact{key: x.artifact.key, lsn: e.lsn})
+			n.applyArtifact(&artifact{key: x.artifact.key, lsn: e.lsn}, false)
 			continue
 		}
 		n.catalog.dropTool(x.tool.Role)
@@ -109,7 +110,7 @@ func (n *namespace) applyMove(e *entry) {
 			n.catalog.registry.behind = true
 			n.changed(store.Change{Kind: store.ChangedTool, Role: x.tool.Role, Revision: x.tool.Revision})
 		} else if x.artifact != nil {
-			n.applyArtifact(x.artifact)
+			n.applyArtifact(x.artifact, false)
 		}
 	}
 }

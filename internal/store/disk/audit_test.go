@@ -27,7 +27,7 @@ func stoppedTrail(t *testing.T, n int) (dir string, head chain.Head) {
 	for i := range n {
 		e := agent.AuditEntry{ID: fmt.Sprint("aud_", i), Timestamp: "2026-11-22T10:00:00.000Z", Actor: "ann", Action: "policy.change", Target: "policy", After: json.RawMessage(`{"a":1}`)}
 		if i == 1 {
-			e.SessionID = "sess_1"
+			e.Action, e.SessionID = "context.patch", "sess_1"
 		}
 		if err := s.AppendAudit(t.Context(), e); err != nil {
 			t.Fatal(err)

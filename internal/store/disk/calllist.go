@@ -21,6 +21,7 @@ type callList struct {
 	corrections map[string]string // corrected call → re-ask, of the re-asks that were met
 	end         jsonl.Place       // of the lines that are left to read
 	inFiles     bool              // the page begins in the files
+	newest      bool              // the page begins at the log's end: all re-asks of its calls are met
 	last        string            // id of the last call that was read
 }
 
@@ -59,11 +60,56 @@ func (p *calls) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	return p.linked(l)
 }
 
+// CallsAfter is part of store.Namespace.
+func (p *calls) CallsAfter(ctx context.Context, after string, limit int) ([]agent.LogEntry, error) {
+	p.n.mu.RLock()
+	l := &callList{q: store.CallQuery{Limit: limit}, out: []agent.LogEntry{}, corrections: maps.Clone(p.corrections), end: p.entries.End()}
+	pending := slices.Clone(p.pending)
+	at := slices.Index(pending, p.byID[after])
+	p.n.mu.RUnlock()
+	if at < 0 {
+		if err := p.fileAfter(ctx, l, after); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range pending[at+1:] {
+		if l.full() {
+			break
+		}
+		l.out = append(l.out, c.log)
+	}
+	return p.linked(l)
+}
+
+// fileAfter adds what the files have behind the call after, up to the page's end.
+func (p *calls) fileAfter(ctx context.Context, l *callList, after string) error {
+	var from jsonl.Place
+	if after != "" {
+		at, err := p.entries.Locate(jsonl.Key(after), func(line []byte) bool { return jsonl.Member(line, "call_id") == after })
+		if err != nil {
+			return err
+		}
+		if at == nil {
+			return store.ErrNotFound
+		}
+		from = *at
+	}
+	return p.entries.Forward(ctx, from, l.end, func(line []byte) (bool, error) {
+		if after != "" && jsonl.Member(line, "call_id") == after {
+			return false, nil
+		}
+		if !l.add(line) {
+			p.n.files.reportDamage(callLogFile)
+		}
+		return l.full(), nil
+	})
+}
+
 // startList begins a page with what pending calls it has.
 func (p *calls) startList(q store.CallQuery) *callList {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
-	l := &callList{q: q, last: q.Before, out: []agent.LogEntry{}, corrections: maps.Clone(p.corrections), end: p.entries.End()}
+	l := &callList{q: q, last: q.Before, newest: q.Before == "", out: []agent.LogEntry{}, corrections: maps.Clone(p.corrections), end: p.entries.End()}
 	before := len(p.pending)
 	if q.Before != "" {
 		before = slices.Index(p.pending, p.byID[q.Before])
@@ -153,7 +199,7 @@ func (p *calls) linked(l *callList) ([]agent.LogEntry, error) {
 		e := &l.out[i]
 		store.ForgetDebug(e, hours, now)
 		e.CorrectedBy = l.corrections[e.CallID]
-		if e.CorrectedBy != "" || l.q.Before == "" || e.Depth > 0 || e.ProgramSource == agent.SourceNone {
+		if e.CorrectedBy != "" || l.newest || e.Depth > 0 || e.ProgramSource == agent.SourceNone {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339, e.Timestamp)

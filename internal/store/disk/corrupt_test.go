@@ -3,6 +3,7 @@ package disk
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -174,6 +175,29 @@ func TestVerifyAndRepair(t *testing.T) {
 	}
 	if r, err := Repair(ctx, dir, testOptions(t), nil); err != nil || len(r.Problems) > 0 || r.Programs == 0 {
 		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// Verify reads the bytes of files: others of the same number are found.
+func TestVerifyReadsFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, testOptions(t))
+	const text = "one, two"
+	f, err := storetest.NewFile(s, agent.File{ID: "file_1", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))}, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.AddFile(t.Context(), f), s.close()); err != nil {
+		t.Fatal(err)
+	}
+	for bytes, want := range map[string]string{text: "", "one, six": "files/file_1: has other bytes than its digest says", "one": "files/file_1: has 3 bytes, not 8"} {
+		if err := os.WriteFile(filepath.Join(dir, "files", "file_1"), []byte(bytes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Verify(t.Context(), dir, testOptions(t)); err != nil || strings.Join(r.Problems, "; ") != want {
+			t.Errorf("of %q: got %q, %v, want %q", bytes, r.Problems, err, want)
+		}
 	}
 }
 

@@ -51,6 +51,7 @@ type entry struct {
 
 	Make  agent.Namespace `json:"create_namespace,omitempty"`
 	Erase agent.Namespace `json:"erase_namespace,omitempty"`
+	Spent int64           `json:"erased_tokens,omitempty"` // with Erase: what that one used and had reserved on the same day
 
 	Reserve *agent.Spend `json:"reserve,omitempty"` // what a model request costs at most
 	Settle  *agent.Spend `json:"settle,omitempty"`  // what it cost

@@ -168,7 +168,7 @@ func (f *filler) take(x *store.Item) error {
 	case x.Content != nil:
 		f.contents.Entries = append(f.contents.Entries, *x.Content)
 	case x.Spent != nil:
-		return f.n.files.writeDoc(spendFile, spendDoc{docHead(), *x.Spent})
+		return f.n.files.writeDoc(spendFile, spendDoc{head: docHead(), Spent: *x.Spent})
 	default:
 		return f.line(x)
 	}

@@ -192,6 +192,7 @@ func TestPipelinedCallsShareASync(t *testing.T) {
 		var calls []<-chan error
 		for n := range 5 {
 			calls = append(calls, begin(s, "sess_0", callName(0, n)))
+			synctest.Wait() // for the first one's sync to be under way
 		}
 		if values, err := s.Context(t.Context(), "sess_0"); err != nil || string(values["last"]) != `"call_00_04"` {
 			t.Errorf("the next call would see the context %s, %v", values["last"], err)

@@ -192,10 +192,16 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 	}
 	s.flusher.archive.Lock()
 	defer s.flusher.archive.Unlock()
+	if s.have(name) {
+		if _, err := s.Namespace(name); err != nil { // what it has spent is looked at
+			return err
+		}
+	}
 	err := s.commitFor(ctx, name, audit, func(e *entry) error {
 		if e.Erase = name; !s.have(name) {
 			return fmt.Errorf("%w: namespace %s", store.ErrNotFound, name)
 		}
+		e.Spent = s.namespace(name).spending.usedOn(agent.DayOf(e.at()))
 		return nil
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -13,7 +14,8 @@ import (
 type spending struct {
 	n *namespace
 
-	ledger *store.Ledger // guarded by shared.mu, as below
+	ledger *store.Ledger       // guarded by shared.mu, as below
+	erased map[agent.Day]int64 // tokens of namespaces that were erased on that day, the last one; of the default namespace only
 	doc    held
 }
 
@@ -21,12 +23,13 @@ type spending struct {
 type spendDoc struct {
 	head
 	store.Spent
+	Erased map[agent.Day]int64 `json:"erased,omitempty"` // see spending
 }
 
 func newSpending(n *namespace) *spending {
 	p := &spending{n: n, ledger: store.NewLedger(store.Spent{})}
 	p.doc = held{name: spendFile, render: func(h head) (any, error) {
-		return spendDoc{h, p.ledger.Spent(math.MinInt32, math.MaxInt32)}, nil
+		return spendDoc{h, p.ledger.Spent(math.MinInt32, math.MaxInt32), maps.Clone(p.erased)}, nil
 	}}
 	return p
 }
@@ -34,7 +37,7 @@ func newSpending(n *namespace) *spending {
 func (p *spending) load() (corrupt bool, err error) {
 	var doc spendDoc
 	corrupt, err = readOptional(p.n.files, spendFile, &doc, func() error { return checkSpend(&doc) })
-	p.ledger, p.doc.lsn = store.NewLedger(doc.Spent), doc.LSN
+	p.ledger, p.erased, p.doc.lsn = store.NewLedger(doc.Spent), doc.Erased, doc.LSN
 	return corrupt, err
 }
 
@@ -51,6 +54,11 @@ func checkSpend(doc *spendDoc) error {
 	for _, o := range doc.Open {
 		if o.ID == "" || !sound(o.Tokens) {
 			return fmt.Errorf("a reservation of %s has no id, or a figure below 0", o.Day)
+		}
+	}
+	for day, tokens := range doc.Erased {
+		if tokens < 0 {
+			return fmt.Errorf("what erased namespaces used on %s is below 0", day)
 		}
 	}
 	return nil
@@ -73,6 +81,11 @@ func (p *spending) add(e *entry) {
 		p.ledger.Settle(*e.Settle)
 		p.doc.lags = true
 	}
+	if e.Spent > 0 {
+		day := agent.DayOf(e.at())
+		p.erased = map[agent.Day]int64{day: p.erased[day] + e.Spent}
+		p.doc.lags = true
+	}
 }
 
 // Reserve is part of store.Namespace.
@@ -90,6 +103,19 @@ func (p *spending) Settle(ctx context.Context, s agent.Spend) error {
 		return err
 	}
 	return p.n.sequencer.await(e.lsn)
+}
+
+// Forfeit is part of store.Namespace. One reservation is decided at a time, as in ReserveWithin.
+func (p *spending) Forfeit(ctx context.Context, id string) error {
+	p.n.store.deciding.Lock()
+	defer p.n.store.deciding.Unlock()
+	p.n.mu.RLock()
+	s, ok := p.ledger.Reservation(id)
+	p.n.mu.RUnlock()
+	if !ok {
+		return nil
+	}
+	return p.Settle(ctx, s)
 }
 
 // Spent is part of store.Namespace.
@@ -132,9 +158,24 @@ func (p *spending) UseOf(ctx context.Context, caps []store.Cap) ([]store.Use, er
 	return uses, nil
 }
 
-// useOfAll sums up what all namespaces used of a cap.
+// usedOn is what was used and is reserved on a day, in tokens.
+func (p *spending) usedOn(day agent.Day) int64 {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	u := p.ledger.Use(&store.Cap{Scope: store.ScopeNamespace, First: day, Last: day})
+	return u.Used + u.Reserved
+}
+
+// useOfAll sums up what all namespaces used of a cap, those that were erased today among them.
 func (s *Store) useOfAll(ctx context.Context, c store.Cap) (sum store.Use, err error) {
 	c.Scope = store.ScopeNamespace
+	s.mu.RLock()
+	for day, tokens := range s.spaces.loaded[agent.DefaultNamespace].spending.erased {
+		if day >= c.First && day <= c.Last {
+			sum.Used += tokens
+		}
+	}
+	s.mu.RUnlock()
 	list, err := s.ListNamespaces(ctx, "", math.MaxInt)
 	if err != nil {
 		return sum, err

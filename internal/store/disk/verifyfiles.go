@@ -1,12 +1,15 @@
 package disk
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"path"
 
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// streams checks that each file has its bytes. While the journal has entries to replay, files.json may be behind it.
+// streams checks that each file has its bytes, all of which it reads. While the journal has entries to replay, files.json may be behind it.
 func (v *namespaceVerifier) streams() error {
 	var doc filesDoc
 	ok, err := v.doc(v.files, filesFile, &doc)
@@ -23,7 +26,32 @@ func (v *namespaceVerifier) streams() error {
 			return err
 		case info.Size != f.Bytes:
 			v.problem(name, "has %d bytes, not %d", info.Size, f.Bytes)
+		default:
+			sum, err := v.sum(name, f.Bytes)
+			if err != nil {
+				return err
+			}
+			if f.SHA256 != "" && sum != f.SHA256 {
+				v.problem(name, "has other bytes than its digest says")
+			}
+		}
+		if err := v.ctx.Err(); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// sum returns the SHA-256 digest of a file's bytes, in hexadecimal digits.
+func (v *namespaceVerifier) sum(name string, size int64) (string, error) {
+	f, err := v.files.Open(name, false)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size)); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -109,6 +109,7 @@ func (n *Namespace) ChangeArtifact(ctx context.Context, revision int64, x agent.
 			return err
 		}
 		row.set(row.now.Apply(x))
+		row.operated = audit != nil && x.Renews()
 		a = row.now
 		if err := c.writeArtifacts(ctx, found); err != nil {
 			return err
@@ -146,7 +147,7 @@ func (c *change) writeArtifacts(ctx context.Context, artifacts map[rowKey]*group
 			judged[k] = x.now
 		}
 		ranks.artifact(k.ns, x.now.Role, x.was, x.now)
-		c.Changed(store.Change{Kind: store.ChangedArtifact, Role: x.now.Role, Method: x.now.MethodName, Revision: x.now.Revision})
+		c.Changed(store.Change{Kind: store.ChangedArtifact, Role: x.now.Role, Method: x.now.MethodName, Revision: x.now.Revision, Operated: x.operated})
 	}
 	if err := writeArtifacts(b, artifacts); err != nil {
 		return err

@@ -5,6 +5,7 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -20,11 +21,12 @@ import (
 )
 
 // What a between does to a connection on which a transaction is open and waits for more: the database has answered its first
-// batch.
+// batch; or, where it hides, has committed it.
 const (
 	betweenCuts   = iota // breaks it
 	betweenStalls        // passes nothing on any more, as from a process that was stopped
 	betweenKills         // breaks it and all others, and takes none, as from a process that was killed
+	betweenHides         // breaks it in place of passing on that the transaction is committed
 )
 
 // A between passes on what a store and its database say to each other, until a transaction is open that it is to spoil.
@@ -117,9 +119,12 @@ func (b *between) answers(client, server net.Conn) (stalled bool) {
 			return false
 		}
 		open := head[0] == 'Z' && len(body) == 1 && body[0] == 'T' // ready for the next batch of a transaction
+		if b.does == betweenHides {
+			open = head[0] == 'C' && string(body) == "COMMIT\x00"
+		}
 		if open && b.spoils.Add(-1) >= 0 {
 			switch b.does {
-			case betweenCuts:
+			case betweenCuts, betweenHides:
 				_ = server.Close()
 			case betweenKills:
 				b.end()
@@ -230,4 +235,68 @@ func TestStoppedBetweenBatches(t *testing.T) {
 		t.Error(err)
 	}
 	wantWhole(t, past, 2)
+}
+
+// What a call under way keeps beside its commit is kept once, though the connection breaks before the answer that it is committed.
+func TestHiddenCommits(t *testing.T) {
+	t.Parallel()
+	b, s, n, past := behind(t, betweenHides)
+	day := agent.DayOf(time.Now())
+	caps := []store.Cap{{Scope: store.ScopeNamespace, First: day, Last: day, Limit: 500}}
+	if err := s.Join(t.Context(), store.Replica{ID: "a"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	within := func(id string) error {
+		return n.ReserveWithin(t.Context(), agent.Spend{ID: id, Day: day, Tokens: agent.Tokens{Prompt: 200}}, "a", caps)
+	}
+	reserved := agent.Spend{ID: "spend_0", Day: day - 1, Tokens: agent.Tokens{Requests: 1, Prompt: 9}}
+	if err := past.Reserve(t.Context(), reserved); err != nil {
+		t.Fatal(err)
+	}
+	var held store.Lease
+	for name, do := range map[string]func() error{
+		"a reservation": func() error { return n.Reserve(t.Context(), agent.Spend{ID: "spend_1", Day: day - 1}) },
+		"a settlement": func() error {
+			cost := reserved
+			cost.Prompt = 5
+			return n.Settle(t.Context(), cost)
+		},
+		"a reservation of new chunks": func() error { return within("spend_2") },
+		"a candidate":                 func() error { return n.PutCandidate(t.Context(), "c", []byte("code"), time.Hour) },
+		"a lease": func() (err error) {
+			held, err = n.Lease(t.Context(), "l", store.LeaseOptions{TTL: time.Hour})
+			return err
+		},
+	} {
+		b.spoils.Store(1)
+		if err := do(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		select {
+		case <-b.met:
+		default:
+			t.Errorf("%s was not spoiled", name)
+		}
+	}
+	b.spoils.Store(1)
+	if err := within("spend_3"); err != nil {
+		t.Errorf("a reservation of chunks that are there: %v", err)
+	}
+	if uses, err := past.UseOf(t.Context(), caps); err != nil || uses[0] != (store.Use{Reserved: 400}) {
+		t.Errorf("reserved %+v, %v, want 400", uses, err)
+	}
+	if spent, err := past.Spent(t.Context(), day-1, day-1); err != nil || len(spent.Rows) != 1 || spent.Rows[0].Models[0].Tokens != (agent.Tokens{Requests: 1, Prompt: 5}) {
+		t.Errorf("spent %+v, %v, want one request of 5 tokens", spent, err)
+	}
+	if _, err := past.Lease(t.Context(), "l", store.LeaseOptions{TTL: time.Hour}); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("a second lease: %v", err)
+	}
+	if held != nil {
+		held.Release()
+	}
+	again, err := past.Lease(t.Context(), "l", store.LeaseOptions{TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Release()
 }

@@ -25,25 +25,13 @@ func (n *Namespace) ListCalls(ctx context.Context, q store.CallQuery) (out []age
 	if err != nil {
 		return nil, err
 	}
-	now := n.store.o.Now()
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		f, next, err := n.callFilter(ctx, ns, &q)
 		if err != nil || f == nil {
 			out = []agent.LogEntry{}
 			return err
 		}
-		rows, err := n.store.pool.Query(ctx, "SELECT doc, corrected_by FROM calls WHERE "+f.where.String()+" ORDER BY n DESC"+f.limit(q.Limit), f.args...)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.LogEntry, error) {
-			var doc []byte
-			var correctedBy string
-			if err := row.Scan(&doc, &correctedBy); err != nil {
-				return agent.LogEntry{}, err
-			}
-			return decodeLog(doc, correctedBy, hours, now)
-		})
+		out, err = n.logEntries(ctx, f, " ORDER BY n DESC"+f.limit(q.Limit), hours)
 		if err == nil && q.Scan != nil && len(out) < q.Limit {
 			q.Scan.Next = next
 		}
@@ -52,24 +40,70 @@ func (n *Namespace) ListCalls(ctx context.Context, q store.CallQuery) (out []age
 	return out, err
 }
 
+// CallsAfter is part of store.Namespace.
+func (n *Namespace) CallsAfter(ctx context.Context, after string, limit int) (out []agent.LogEntry, err error) {
+	if err := n.store.settle(ctx); err != nil {
+		return nil, err
+	}
+	hours, err := n.valueHours(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		f := &filter{}
+		f.and("ns = ?", ns)
+		f.where.WriteString(" AND n < " + horizon)
+		if after != "" {
+			from, err := n.placeOf(ctx, ns, after)
+			if err != nil {
+				return err
+			}
+			if from == nil {
+				return store.ErrNotFound
+			}
+			f.and("n > ?", *from)
+		}
+		out, err = n.logEntries(ctx, f, " ORDER BY n"+f.limit(limit), hours)
+		return err
+	})
+	return out, err
+}
+
+// logEntries reads the entries that the filter selects, in an order that is given as SQL. Values are kept for so many hours.
+func (n *Namespace) logEntries(ctx context.Context, f *filter, order string, hours int) ([]agent.LogEntry, error) {
+	rows, err := n.store.pool.Query(ctx, "SELECT doc, corrected_by FROM calls WHERE "+f.where.String()+order, f.args...)
+	if err != nil {
+		return nil, err
+	}
+	now := n.store.o.Now()
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.LogEntry, error) {
+		var doc []byte
+		var correctedBy string
+		if err := row.Scan(&doc, &correctedBy); err != nil {
+			return agent.LogEntry{}, err
+		}
+		return decodeLog(doc, correctedBy, hours, now)
+	})
+}
+
+// horizon is the place in the log below which no call is added any more, by what the query itself sees. The database's call_horizon looks anew,
+// and a call that is committed meanwhile may be below what it returns though the query does not see it.
+const horizon = "(SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::int8 + added) << 20 FROM era)"
+
 // callFilter returns the conditions of a query; nil where nothing can be found. next is where to go on, "" for nowhere, if the page ends because
 // it may read no more.
 func (n *Namespace) callFilter(ctx context.Context, ns int64, q *store.CallQuery) (f *filter, next string, err error) {
 	f = &filter{}
 	f.and("ns = ?", ns)
 	if q.Stable {
-		f.where.WriteString(" AND n < call_horizon()")
+		f.where.WriteString(" AND n < " + horizon)
 	}
 	if q.Before != "" {
-		var before int64
-		err := n.store.pool.QueryRow(ctx, "SELECT n FROM calls WHERE ns = $1 AND call_id = $2", ns, key(q.Before)).Scan(&before)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil, "", nil
-		}
-		if err != nil {
+		before, err := n.placeOf(ctx, ns, q.Before)
+		if err != nil || before == nil {
 			return nil, "", err
 		}
-		f.and("n < ?", before)
+		f.and("n < ?", *before)
 	}
 	if q.Scan != nil {
 		var last int64
@@ -91,6 +125,15 @@ func (n *Namespace) callFilter(ctx context.Context, ns int64, q *store.CallQuery
 	f.flag("history_access", q.HistoryAccess)
 	f.between("at", q.Since, q.Until)
 	return f, next, nil
+}
+
+// placeOf returns the place of a call in the log; nil where it is not there.
+func (n *Namespace) placeOf(ctx context.Context, ns int64, callID string) (place *int64, err error) {
+	err = n.store.pool.QueryRow(ctx, "SELECT n FROM calls WHERE ns = $1 AND call_id = $2", ns, key(callID)).Scan(&place)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return place, err
 }
 
 // scanEnd returns the place of the last call that a page may read, and that call's id, "" where the log ends before.

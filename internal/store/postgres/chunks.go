@@ -48,15 +48,31 @@ func chunksOf(ns int64, caps []store.Cap) []chunk {
 // errShort is the end of a transaction that found too little in the replica's chunks.
 var errShort = errors.New("the replica's chunks of caps are used up")
 
-// ReserveWithin is part of store.Namespace.
+// ReserveWithin is part of store.Namespace. Where a broken connection leaves open whether the reservation was kept, the next try looks.
 func (n *Namespace) ReserveWithin(ctx context.Context, s agent.Spend, replica string, caps []store.Cap) error {
-	err := n.change(ctx, func(ctx context.Context, c *change) error {
-		return c.fromChunks(ctx, &s, replica, chunksOf(c.ns, caps))
-	})
+	within := func(from func(c *change, ctx context.Context, s *agent.Spend, replica string, chunks []chunk) error) error {
+		tried := false
+		return n.repeat(ctx, func(ctx context.Context, c *change) error {
+			if tried {
+				if kept, err := c.isOpen(ctx, s.ID); err != nil || kept {
+					return err
+				}
+			}
+			tried = true
+			return from(c, ctx, &s, replica, chunksOf(c.ns, caps))
+		})
+	}
+	err := within((*change).fromChunks)
 	if errors.Is(err, errShort) {
-		err = n.change(ctx, func(ctx context.Context, c *change) error { return c.fromCaps(ctx, &s, replica, chunksOf(c.ns, caps)) })
+		err = within((*change).fromCaps)
 	}
 	return err
+}
+
+// isOpen reports whether there is a reservation of that id.
+func (c *change) isOpen(ctx context.Context, id string) (open bool, err error) {
+	err = c.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM spend_open WHERE ns = $1 AND id = $2)", c.ns, key(id)).Scan(&open)
+	return open, err
 }
 
 // These are how the rows of chunks are named: $1 and $2 are their namespaces and names.

@@ -6,11 +6,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,7 +126,7 @@ func full(t *testing.T, s store.Store, now time.Time) {
 		ok(err)
 		ok(n.Reserve(t.Context(), agent.Spend{ID: "spend_1", Day: agent.DayOf(now), Tokens: agent.Tokens{Requests: 1, Prompt: 10}}))
 		ok(n.Settle(t.Context(), agent.Spend{ID: "spend_2", Day: agent.DayOf(now), Role: "calculator", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 10}}))
-		ok(n.AppendAudit(t.Context(), agent.AuditEntry{ID: "audit_3", Action: "session.change", SessionID: "sess_2", Reason: "secret"}))
+		ok(n.AppendAudit(t.Context(), agent.AuditEntry{ID: "audit_3", Action: "context.patch", SessionID: "sess_2", Reason: "secret"}))
 		ok(n.DeleteSession(t.Context(), "sess_2", &agent.AuditEntry{ID: "audit_4", Action: "session.delete"}))
 	}
 }
@@ -182,6 +184,29 @@ func TestCopiesAreTheSame(t *testing.T) {
 	}
 }
 
+// Nothing is copied into a database that replicas use: they would go on with what they read when it was empty, the policy among it.
+func TestNoCopyUnderReplicas(t *testing.T) {
+	t.Parallel()
+	s := empty(t)
+	copied := func() error {
+		return s.Fill(t.Context(), func(give func(*store.Item) error) error {
+			return give(&store.Item{Space: &store.NamespaceInfo{Name: agent.DefaultNamespace}})
+		})
+	}
+	if err := s.Join(t.Context(), store.Replica{ID: "rep_1"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := copied(); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("beside a replica: got %v, want ErrInUse", err)
+	}
+	if err := s.Leave(t.Context(), "rep_1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := copied(); err != nil {
+		t.Errorf("after it left: %v", err)
+	}
+}
+
 func empty(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), DefaultOptions(pgtest.NewDatabase(t)))
@@ -206,5 +231,40 @@ func same(t *testing.T, what string, got, want []string) {
 		if !slices.Contains(got, x) {
 			t.Errorf("%s has not: %.600s", what, x)
 		}
+	}
+}
+
+// An export that lasts leaves the connections of the pool to others: the replica's heartbeat goes on.
+func TestExportsLeaveConnections(t *testing.T) {
+	t.Parallel()
+	stores, spaces := opened(t, pgtest.NewDatabase(t)+"&pool_max_conns=1", 1)
+	s, me := stores[0], store.Replica{ID: "a"}
+	created(t, spaces[0], "sess_1")
+	if err := s.Join(t.Context(), me, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Items(t.Context(), func(*store.Item) error {
+			once.Do(func() { close(begun) })
+			<-goOn
+			return nil
+		})
+	}()
+	select {
+	case <-begun:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Renew(ctx, me, time.Hour); err != nil {
+		t.Errorf("the heartbeat during an export: %v", err)
+	}
+	close(goOn)
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

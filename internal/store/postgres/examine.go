@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -35,7 +36,23 @@ func Examine(ctx context.Context, o Options) (x Examination, err error) {
 	return x, nil
 }
 
-// look connects to the database past its pooler, for what opens no store. The caller closes the connection.
+// made returns nil where the database has the tables of this version.
+func (o *Options) made(ctx context.Context) error {
+	x, err := Examine(ctx, *o)
+	switch {
+	case err != nil:
+		return err
+	case x.Form == 0:
+		return errors.New("there is no store in this database: it has none of the tables")
+	case x.Form < x.Newest:
+		return fmt.Errorf("the tables have the form %d of an earlier version, and this one reads the form %d: use that version, or start a daemon of this one, which brings them up to date", x.Form, x.Newest)
+	case x.Form > x.Newest:
+		return errors.New("the tables were made by a later version")
+	}
+	return nil
+}
+
+// look connects to the database past the pool and a pooler. The caller closes the connection.
 func (o *Options) look(ctx context.Context) (*pgx.Conn, error) {
 	if err := o.validate(); err != nil {
 		return nil, err

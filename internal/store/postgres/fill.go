@@ -15,7 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Fill fills an empty store with the items that each gives, all of them or, when it fails, none. store.ErrExists where the store is not empty.
+// Fill fills an empty store with the items that each gives, all of them or, when it fails, none. store.ErrExists where the store is not empty,
+// store.ErrInUse while replicas use it.
 func (s *Store) Fill(ctx context.Context, each func(give func(*store.Item) error) error) error {
 	err := s.onceWith(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := refuseFilled(ctx, tx); err != nil {
@@ -61,7 +62,8 @@ func (s *Store) onceWith(ctx context.Context, do func(context.Context, pgx.Tx) e
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return do(ctx, tx) })
 }
 
-// refuseFilled keeps others from filling the store at the same time, and refuses one that holds something.
+// refuseFilled keeps others from filling the store at the same time, and refuses one that holds something, or that replicas use: they have read
+// that it is empty.
 func refuseFilled(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "LOCK TABLE namespaces, sessions, tools, calls, audit IN EXCLUSIVE MODE"); err != nil {
 		return err
@@ -74,6 +76,13 @@ func refuseFilled(ctx context.Context, tx pgx.Tx) error {
 		if filled {
 			return fmt.Errorf("%w: the database is not empty, it has rows in %s; copies go into a database of their own", store.ErrExists, table)
 		}
+	}
+	var replicas int
+	if err := tx.QueryRow(ctx, "SELECT count(*) FROM replicas WHERE expires_at > clock_timestamp()").Scan(&replicas); err != nil {
+		return err
+	}
+	if replicas > 0 {
+		return fmt.Errorf("%w: %d replicas use the database, or did moments ago; stop them, and start them on the copy", store.ErrInUse, replicas)
 	}
 	var others int
 	if err := tx.QueryRow(ctx, "SELECT count(*) FROM namespaces WHERE name <> 'default'").Scan(&others); err != nil || others == 0 {

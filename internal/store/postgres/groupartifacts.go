@@ -20,6 +20,7 @@ type groupArtifact struct {
 	version, body    int64
 	wasVersion       int64 // in the database
 	revised, newBody bool  // what is to be written
+	operated         bool  // as store.Change has it
 }
 
 // keptArtifact is an artifact as this replica read or wrote it last. It is of use where the row has that version.

@@ -34,7 +34,8 @@ func (r *callRow) encode() (err error) {
 	return err
 }
 
-// write queues what the transaction changes. Rows that others change too come in the order in which read locks them, by key.
+// write queues what the transaction changes. Rows that others change too come in the order in which read locks them, by key. Those of roles, which
+// many calls share, come behind all that only adds rows, so that other replicas do not wait for that.
 func (g *group) write(b *pgx.Batch) error {
 	g.writeSessions(b)
 	if err := writeArtifacts(b, g.artifacts); err != nil {
@@ -43,13 +44,14 @@ func (g *group) write(b *pgx.Batch) error {
 	if err := g.writeEvidence(b); err != nil {
 		return err
 	}
-	if err := g.writeTools(b); err != nil {
-		return err
-	}
 	g.writeContexts(b)
 	g.writeRecords(b)
 	g.writeCalls(b)
 	g.writeValues(b)
+	g.writeFeed(b)
+	if err := g.writeTools(b); err != nil {
+		return err
+	}
 	g.writeCorrections(b)
 	g.writePatterns(b)
 	g.writeContents(b)
@@ -63,7 +65,6 @@ func (g *group) write(b *pgx.Batch) error {
 	if g.repeated { // so that this commit waits for the standby as the first one should have
 		b.Queue("UPDATE era SET added = added")
 	}
-	g.writeFeed(b)
 	return nil
 }
 

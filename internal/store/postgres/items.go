@@ -25,11 +25,15 @@ func (s *Store) items(ctx context.Context, only agent.Namespace, give func(*stor
 		return err
 	}
 	defer end()
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	conn, err := s.o.look(ctx) // one of its own: it is in use for long, and heartbeats need one of the pool, or of a pooler
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // what it did is over
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return unavailable(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it changed nothing
 	rows, err := tx.Query(ctx, "SELECT id, name, created_at, due FROM namespaces WHERE $1 IN ('', name) ORDER BY name", string(only))
 	if err != nil {
 		return unavailable(err)
@@ -265,34 +269,6 @@ func (g *giver) files() error {
 		}
 	}
 	return nil
-}
-
-// pieceReader reads the pieces of a blob one after another.
-type pieceReader struct {
-	g    *giver
-	blob int64
-	next int
-	data []byte
-}
-
-func (r *pieceReader) Read(p []byte) (int, error) {
-	if len(r.data) == 0 {
-		rows, err := r.g.Query(r.g.ctx, "SELECT data FROM pieces WHERE blob = $1 AND n = $2", r.blob, r.next)
-		if err != nil {
-			return 0, err
-		}
-		found, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-		if err != nil {
-			return 0, err
-		}
-		if len(found) == 0 {
-			return 0, io.EOF
-		}
-		r.data, r.next = found[0], r.next+1
-	}
-	n := copy(p, r.data)
-	r.data = r.data[n:]
-	return n, nil
 }
 
 func (g *giver) audit() error {

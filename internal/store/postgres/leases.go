@@ -52,9 +52,9 @@ func (n *Namespace) Lease(ctx context.Context, name string, o store.LeaseOptions
 func (n *Namespace) take(ctx context.Context, name string, o store.LeaseOptions) (*lease, error) {
 	l := &lease{n: n, key: key(name), token: newVersion(), ttl: o.TTL, lost: make(chan struct{})}
 	began := time.Now()
-	if err := n.change(ctx, func(ctx context.Context, c *change) error {
+	if err := n.repeat(ctx, func(ctx context.Context, c *change) error {
 		tag, err := c.Exec(ctx, `INSERT INTO leases AS l (ns, key, token, holder, expires_at) VALUES ($1, $2, $3, $4, clock_timestamp() + $5 * interval '1 microsecond')
-			ON CONFLICT (ns, key) DO UPDATE SET token = excluded.token, holder = excluded.holder, expires_at = excluded.expires_at WHERE l.expires_at <= clock_timestamp()`,
+			ON CONFLICT (ns, key) DO UPDATE SET token = excluded.token, holder = excluded.holder, expires_at = excluded.expires_at WHERE l.expires_at <= clock_timestamp() OR l.token = excluded.token`,
 			c.ns, l.key, l.token, key(o.Holder), o.TTL.Microseconds())
 		if err == nil && tag.RowsAffected() == 0 {
 			err = store.ErrInUse
@@ -131,7 +131,7 @@ func (l *lease) Release() {
 
 // PutCandidate is part of store.Namespace.
 func (n *Namespace) PutCandidate(ctx context.Context, name string, value []byte, life time.Duration) error {
-	return n.change(ctx, func(ctx context.Context, c *change) error {
+	return n.repeat(ctx, func(ctx context.Context, c *change) error {
 		if value == nil {
 			value = []byte{}
 		}

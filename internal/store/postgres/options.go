@@ -14,8 +14,11 @@ type Options struct {
 	// URL is the database's: postgres://user@host[,host]/name. It may have the parameters of libpq, those of pgxpool (pool_max_conns),
 	// and pgbouncer=true for a pooler in transaction mode, where no statement is prepared under a name.
 	URL string
-	// Direct is the URL of the same database without a pooler, for migrations and notifications; "" is URL.
+	// Direct is the URL of the same database without a pooler, for migrations, notifications and exports; "" is URL.
 	Direct string
+
+	// Existing opens a database only if it has the tables of this version already, and changes nothing to open it.
+	Existing bool
 
 	Now    func() time.Time // the clock of what is stored; required
 	Logger zerolog.Logger
@@ -49,25 +52,24 @@ func (o *Options) validate() error {
 const pooled = "pgbouncer"
 
 // pool returns the configuration of the pool.
-func (o *Options) pool() (*pgxpool.Config, error) {
-	c, err := pgxpool.ParseConfig(o.URL)
-	if err != nil {
-		return nil, err
-	}
-	if takePooled(c.ConnConfig) {
-		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	}
-	return c, nil
-}
+func (o *Options) pool() (*pgxpool.Config, error) { return parse(o.URL) }
 
 // direct returns the configuration of connections that are kept.
 func (o *Options) direct() (*pgx.ConnConfig, error) {
-	c, err := pgx.ParseConfig(o.Direct)
+	c, err := parse(o.Direct)
 	if err != nil {
 		return nil, err
 	}
-	takePooled(c)
-	return c, nil
+	return c.ConnConfig, nil
+}
+
+// parse reads a URL. Of its parameters the server would refuse ours and those of the pool, which are taken out.
+func parse(url string) (*pgxpool.Config, error) {
+	c, err := pgxpool.ParseConfig(url)
+	if err == nil && takePooled(c.ConnConfig) {
+		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	return c, err
 }
 
 // takePooled takes our parameter out of a URL's, which the server would refuse.

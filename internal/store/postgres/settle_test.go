@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
@@ -48,5 +51,67 @@ func TestStableLogReachesWatchers(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A call that is committed while the log is read is not passed over: where it is not in the stable part, none behind it is.
+func TestStableLogHasNoHoles(t *testing.T) {
+	t.Parallel()
+	stores, spaces := opened(t, pgtest.NewDatabase(t)+"&options=-c%20plan_cache_mode%3Dforce_generic_plan", 2) // so that what waits below waits while the query runs
+	created(t, spaces[0], "sess_0")
+	commit := func(id string) {
+		t.Helper()
+		if err := spaces[0].CommitCall(t.Context(), storetest.NewCommit("sess_0", id, time.Now())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := func(statement string) pgx.Tx {
+		t.Helper()
+		tx, err := stores[0].pool.Begin(t.Context())
+		if err == nil {
+			_, err = tx.Exec(t.Context(), statement)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tx
+	}
+	end := func(tx pgx.Tx) {
+		t.Helper()
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit("call_0")
+	older := begin(`INSERT INTO calls SELECT (jsonb_populate_record(c, jsonb_build_object('call_id', 'call_1', 'n', pg_current_xact_id()::text::int8 << 20))).*
+		FROM calls c WHERE call_id = 'call_0'`)
+	commit("call_2")
+	if _, err := spaces[1].ListCalls(t.Context(), store.CallQuery{Stable: true}); err != nil {
+		t.Fatal(err)
+	}
+	holds := begin("LOCK TABLE era IN ACCESS EXCLUSIVE MODE")
+
+	type answer struct {
+		list []agent.LogEntry
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		list, err := spaces[1].ListCalls(t.Context(), store.CallQuery{Stable: true})
+		read <- answer{list, err}
+	}()
+	for waits := false; !waits; {
+		if err := stores[0].pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'era'::regclass AND NOT granted)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end(older)
+	end(holds)
+	got := <-read
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	if n := len(got.list); n == 2 {
+		t.Errorf("the stable part of the log has %d calls, want call_1 wherever call_2 is", n)
 	}
 }

@@ -28,7 +28,7 @@ func spendKeyOf(ns int64, r *agent.SpendRow) spendKey {
 
 // Reserve is part of store.Namespace.
 func (n *Namespace) Reserve(ctx context.Context, s agent.Spend) error {
-	return n.change(ctx, func(ctx context.Context, c *change) error {
+	return n.repeat(ctx, func(ctx context.Context, c *change) error {
 		b := &pgx.Batch{}
 		if err := queueOpen(b, c.ns, &s); err != nil {
 			return err
@@ -43,33 +43,58 @@ func queueOpen(b *pgx.Batch, ns int64, s *agent.Spend) error {
 	return err
 }
 
-// Settle is part of store.Namespace.
+// Settle is part of store.Namespace. Where a broken connection leaves open whether it was kept, the next try sees that by the reservation: a request that
+// reserved nothing, since it costs nothing, may then count twice.
 func (n *Namespace) Settle(ctx context.Context, s agent.Spend) error {
-	return n.change(ctx, func(ctx context.Context, c *change) error {
-		if _, err := c.Exec(ctx, "DELETE FROM spend_open WHERE ns = $1 AND id = $2", c.ns, key(s.ID)); err != nil || s.Tokens == (agent.Tokens{}) {
+	reserved := false // as the last try found it
+	return n.repeat(ctx, func(ctx context.Context, c *change) error {
+		tag, err := c.Exec(ctx, "DELETE FROM spend_open WHERE ns = $1 AND id = $2", c.ns, key(s.ID))
+		settled := reserved && tag.RowsAffected() == 0
+		if err != nil || settled || s.Tokens == (agent.Tokens{}) {
 			return err
 		}
-		row := agent.SpendRow{Day: s.Day, Role: s.Role, Method: s.Method, Owner: s.Owner}
-		k := spendKeyOf(c.ns, &row)
-		var models []byte
-		var isNew bool
-		err := c.QueryRow(ctx, `INSERT INTO spend_rows AS r (ns, day, hash, role, method, owner) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (ns, day, hash) DO UPDATE SET calls = r.calls RETURNING models, calls, warm, xmax = 0`,
-			c.ns, int32(k.day), k.hash, []byte(s.Role), []byte(s.Method), []byte(s.Owner)).Scan(&models, &row.Calls, &row.Warm, &isNew)
+		reserved = tag.RowsAffected() > 0
+		return c.addSpend(ctx, s)
+	})
+}
+
+// Forfeit is part of store.Namespace.
+func (n *Namespace) Forfeit(ctx context.Context, id string) error {
+	return n.repeat(ctx, func(ctx context.Context, c *change) error {
+		rows, err := c.Query(ctx, "DELETE FROM spend_open WHERE ns = $1 AND id = $2 RETURNING doc", c.ns, key(id))
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal(models, &row.Models); err != nil {
+		var found []agent.Spend
+		if err := eachDoc(rows, func(s agent.Spend) { found = append(found, s) }); err != nil || len(found) == 0 {
 			return err
 		}
-		one := store.NewLedger(store.Spent{Rows: []agent.SpendRow{row}})
-		one.Settle(s)
-		if models, err = json.Marshal(one.Spent(s.Day, s.Day).Rows[0].Models); err != nil {
-			return err
-		}
-		_, err = c.Exec(ctx, "UPDATE spend_rows SET models = $4 WHERE ns = $1 AND day = $2 AND hash = $3", c.ns, int32(k.day), k.hash, models)
-		return err
+		return c.addSpend(ctx, found[0])
 	})
+}
+
+// addSpend adds what a request cost to its row.
+func (c *change) addSpend(ctx context.Context, s agent.Spend) error {
+	row := agent.SpendRow{Day: s.Day, Role: s.Role, Method: s.Method, Owner: s.Owner}
+	k := spendKeyOf(c.ns, &row)
+	var models []byte
+	var isNew bool
+	err := c.QueryRow(ctx, `INSERT INTO spend_rows AS r (ns, day, hash, role, method, owner) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (ns, day, hash) DO UPDATE SET calls = r.calls RETURNING models, calls, warm, xmax = 0`,
+		c.ns, int32(k.day), k.hash, []byte(s.Role), []byte(s.Method), []byte(s.Owner)).Scan(&models, &row.Calls, &row.Warm, &isNew)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(models, &row.Models); err != nil {
+		return err
+	}
+	one := store.NewLedger(store.Spent{Rows: []agent.SpendRow{row}})
+	one.Settle(s)
+	if models, err = json.Marshal(one.Spent(s.Day, s.Day).Rows[0].Models); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "UPDATE spend_rows SET models = $4 WHERE ns = $1 AND day = $2 AND hash = $3", c.ns, int32(k.day), k.hash, models)
+	return err
 }
 
 // Spent is part of store.Namespace.

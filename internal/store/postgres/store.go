@@ -34,6 +34,7 @@ type Store struct {
 	bell     bell.Bell // the feed may have something new
 	urgent   bell.Bell // and somebody waits for the watchers to report it
 	progress bell.Bell // a watcher has reported something
+	tail     tail
 
 	background context.Context    // of what runs beside the calls
 	stop       context.CancelFunc // of these
@@ -57,7 +58,7 @@ func keep[K comparable, V any]() *otter.Cache[K, V] {
 	return otter.Must(&otter.Options[K, V]{MaximumSize: keptRows})
 }
 
-// Open opens the database and makes its tables, or brings them up to date. ctx bounds the opening only.
+// Open opens the database and makes its tables, or brings them up to date, unless Existing is set. ctx bounds the opening only.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -70,8 +71,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := migrate(ctx, direct); err != nil {
-		return nil, fmt.Errorf("prepare the database: %w", err)
+	if o.Existing {
+		err = o.made(ctx)
+	} else if err = migrate(ctx, direct); err != nil {
+		err = fmt.Errorf("prepare the database: %w", err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -82,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.keptArtifacts, s.keptEvidence, s.keptSessions = keep[rowKey, *keptArtifact](), keep[rowKey, *keptEvidence](), keep[rowKey, keptSession]()
 	s.keptTools, s.keptPolicies = keep[roleKey, *agent.Tool](), keep[int64, keptPolicy]()
 	err = s.check(ctx)
-	if err == nil {
+	if err == nil && !o.Existing {
 		err = s.afterRestore(ctx)
 	}
 	if err != nil {
@@ -94,6 +100,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.running.Go(func() { s.committer.run(s.background) })
 	s.running.Go(func() { s.notify(s.background) })
 	s.running.Go(func() { s.listen(s.background, direct) })
+	s.running.Go(func() { s.runTail(s.background) })
 	s.running.Go(func() { every(s.background, pinEvery, s.renewPins) })
 	s.running.Go(func() { s.sweepNowAndThen(s.background) })
 	return s, nil

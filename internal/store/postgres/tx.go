@@ -83,6 +83,11 @@ func (n *Namespace) change(ctx context.Context, do func(ctx context.Context, c *
 	return nil
 }
 
+// repeat runs a change that may be made twice: it is also tried again where a broken connection leaves open whether it was made.
+func (n *Namespace) repeat(ctx context.Context, do func(ctx context.Context, c *change) error) error {
+	return n.store.try(ctx, func(ctx context.Context) error { return n.change(ctx, do) }, isAway)
+}
+
 // transact runs do in a transaction. It tries again where others were in the way, and, until it begins to commit, while the database is away.
 func (s *Store) transact(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	if err := context.Cause(ctx); err != nil {

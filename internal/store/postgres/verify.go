@@ -92,7 +92,7 @@ type verifier struct {
 }
 
 func (v *verifier) all(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{v.counts, v.rows, v.artifacts, v.programs, v.trails} {
+	for _, step := range []func(context.Context) error{v.counts, v.rows, v.documents, v.files, v.artifacts, v.programs, v.trails} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -167,21 +167,25 @@ func (v *verifier) programs(ctx context.Context) error {
 
 // artifacts checks that the parts of each artifact fit, its checksums and its counters, and that the ranks are their sums.
 func (v *verifier) artifacts(ctx context.Context) error {
-	rows, err := v.Query(ctx, "SELECT a.ns, a.role, a.method, a.head, b.body FROM artifacts a JOIN artifact_bodies b USING (ns, role, method)")
+	rows, err := v.Query(ctx, "SELECT a.ns, a.role, a.method, a.state, a.head, b.body FROM artifacts a JOIN artifact_bodies b USING (ns, role, method)")
 	if err != nil {
 		return err
 	}
 	v.held = map[rowKey]bool{}
 	sums := map[rowKey]*[2]int64{}
 	var k rowKey
+	var state string
 	var head, body []byte
-	if _, err := pgx.ForEachRow(rows, []any{&k.ns, &k.a, &k.b, &head, &body}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&k.ns, &k.a, &k.b, &state, &head, &body}, func() error {
 		a, err := decodeArtifact(head, body)
 		if err != nil {
 			v.problem("artifacts", "%s.%s of namespace %d: %v", k.a, k.b, k.ns, err)
 			return nil
 		}
 		v.artifact(k, a)
+		if key(a.LifecycleState) != state {
+			v.problem("artifacts", "%s.%s of namespace %d is %s in its row and %s in its head", k.a, k.b, k.ns, state, a.LifecycleState)
+		}
 		role := rowKey{ns: k.ns, a: k.a}
 		if sums[role] == nil {
 			sums[role] = &[2]int64{}

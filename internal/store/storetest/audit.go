@@ -129,12 +129,12 @@ func (r *rig) auditPages() {
 func auditErased(t *testing.T, r *rig) {
 	for i, id := range []string{"sess_keep", "sess_gone"} {
 		r.session(id)
-		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Timestamp: "2026-11-21T09:00:00.000Z", Actor: "ann", Action: "call.judge", Target: "call_1", SessionID: id, After: json.RawMessage(`"secret of ` + id + `"`)}))
+		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Timestamp: "2026-11-21T09:00:00.000Z", Actor: "ann", Action: "verdict.put", Target: "call_1", SessionID: id, After: json.RawMessage(`"secret of ` + id + `"`)}))
 	}
 	if r.h.Reopen != nil {
 		r.use(r.h.Reopen(t, r.store, false)) // the lines are in their file
 	}
-	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "audit_2", SessionID: "sess_gone", Reason: "pending"}))
+	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "audit_2", Action: "verdict.put", SessionID: "sess_gone", Reason: "pending"}))
 	head, err := r.s.AuditHead(r.ctx)
 	r.ok(err)
 	r.ok(r.s.DeleteSession(r.ctx, "sess_gone", nil))
@@ -148,7 +148,7 @@ func auditErased(t *testing.T, r *rig) {
 			t.Fatalf("got %+v, want the entry of the other session as it was", got)
 		}
 		e := got[1]
-		if !e.Erased || e.Actor != "ann" || e.Action != "call.judge" || e.Timestamp == "" || e.Target+e.SessionID+string(e.After)+e.Salt != "" {
+		if !e.Erased || e.Actor != "ann" || e.Action != "verdict.put" || e.Timestamp == "" || e.Target+e.SessionID+string(e.After)+e.Salt != "" {
 			t.Errorf("got %+v, want who did what and when alone", e)
 		}
 	})

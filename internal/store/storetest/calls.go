@@ -87,10 +87,38 @@ func callsPage(t *testing.T, r *rig) {
 			}
 			q.Before = page[len(page)-1].CallID
 		}
-		if len(got) != 30 || got[0] != "call_000030" || got[29] != "call_000001" {
+		if len(got) != r.n || got[0] != fmt.Sprintf("call_%06d", r.n) || got[r.n-1] != "call_000001" {
 			t.Errorf("got %d entries from %v", len(got), got)
 		}
+		slices.Reverse(got)
+		for after, want := range map[string][]string{"": got, "call_000001": got[1:], "call_000013": got[13:], got[r.n-1]: nil} {
+			if list := r.callsAfter(after, 7); !slices.Equal(list, want) {
+				t.Errorf("behind %q: got %v, want %v", after, list, want)
+			}
+		}
+		if list, err := r.s.CallsAfter(r.ctx, "call_unknown", 7); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("behind a call that is not there: %v, %v", list, err)
+		}
+		r.commit(r.call("sess_1")) // some calls are written to files by now, and some not
 	})
+}
+
+// callsAfter lists the calls behind one by pages of so many.
+func (r *rig) callsAfter(after string, limit int) (ids []string) {
+	r.Helper()
+	for {
+		page, err := r.s.CallsAfter(r.ctx, after, limit)
+		r.ok(err)
+		if len(page) > limit {
+			r.Errorf("a page of %d has %d calls", limit, len(page))
+		}
+		for _, e := range page {
+			ids, after = append(ids, e.CallID), e.CallID
+		}
+		if len(page) < limit {
+			return ids
+		}
+	}
 }
 
 // One owner's calls are found among others', page by page, also where entries do not name their owner, and a page reads no more than it
@@ -189,6 +217,18 @@ func corrections(t *testing.T, r *rig) {
 					break
 				}
 				q.Before = page[len(page)-1].CallID
+			}
+			for after := ""; ; {
+				page, err := r.s.CallsAfter(r.ctx, after, limit)
+				r.ok(err)
+				for _, e := range page {
+					if after = e.CallID; e.CorrectedBy != want[e.CallID] {
+						t.Errorf("pages of %d, oldest first: %s is corrected by %q, want %q", limit, e.CallID, e.CorrectedBy, want[e.CallID])
+					}
+				}
+				if len(page) < limit {
+					break
+				}
 			}
 		}
 	})

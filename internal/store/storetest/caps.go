@@ -97,6 +97,47 @@ func caps(t *testing.T, r *rig) {
 	})
 }
 
+// What a namespace used and had reserved on the day on which it is erased counts for the daemon's cap of that day, and for nobody else's.
+func capsOfErased(t *testing.T, r *rig) {
+	day := agent.DayOf(r.clock.now())
+	spent := agent.Spend{ID: "spend_a", Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 150, Completion: 50}}
+	before := spent
+	before.ID, before.Day = "spend_b", day-1
+	r.ok(r.s.Settle(r.ctx, spent))
+	for round, name := range []agent.Namespace{"acme", "beta", "acme"} {
+		n := r.in(name)
+		for _, s := range []agent.Spend{spent, before} {
+			r.ok(n.Reserve(r.ctx, s))
+			r.ok(n.Settle(r.ctx, s))
+		}
+		r.ok(n.Reserve(r.ctx, agent.Spend{ID: "spend_c", Day: day, Tokens: agent.Tokens{Prompt: 100}}))
+		if round == 1 && r.h.Reopen != nil {
+			r.use(r.h.Reopen(t, r.store, false)) // what it used is in its file
+		}
+		r.ok(r.store.EraseNamespace(r.ctx, name, nil))
+	}
+	used := func(c store.Cap) int64 {
+		t.Helper()
+		got, err := r.s.UseOf(r.ctx, []store.Cap{c})
+		r.ok(err)
+		return got[0].Used + got[0].Reserved
+	}
+	r.everyWay(func() {
+		for name, c := range capsOf(day, 0) {
+			want := int64(200)
+			if name == "daemon" {
+				want = 1100
+			}
+			if got := used(c); got != want {
+				t.Errorf("%s: got %d, want %d", name, got, want)
+			}
+		}
+		if got := used(capsOf(day+1, 0)["daemon"]); got != 0 {
+			t.Errorf("on the next day: got %d", got)
+		}
+	})
+}
+
 // Replicas do not pass a cap together, and refuse nothing while there is room: of forty requests at once with room for three, three are reserved, whatever
 // they had of the cap before, and also when one of them has died with a part of it, or left.
 func capsOfReplicas(t *testing.T, r *rig) {

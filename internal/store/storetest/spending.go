@@ -3,12 +3,56 @@ package storetest
 import (
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
+
+// A reservation that several handles find abandoned at once is counted once, whole; one that was settled is not.
+func forfeits(t *testing.T, r *rig) {
+	const handles, rounds = 4, 20
+	day := agent.DayOf(r.clock.now())
+	all := []store.Namespace{r.s}
+	for len(all) < handles {
+		s := r.store
+		if r.h.Another != nil {
+			s = r.h.Another(t, r.store)
+		}
+		n, err := s.Namespace(agent.DefaultNamespace)
+		r.ok(err)
+		all = append(all, n)
+	}
+	spend := func(id string) agent.Spend {
+		return agent.Spend{ID: id, Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 70, Completion: 30, Estimated: 100}}
+	}
+	r.ok(r.s.Reserve(r.ctx, spend("spend_settled")))
+	r.ok(r.s.Settle(r.ctx, agent.Spend{ID: "spend_settled"}))
+	for round := range rounds {
+		id := fmt.Sprint("spend_", round)
+		r.ok(r.s.Reserve(r.ctx, spend(id)))
+		var group sync.WaitGroup
+		for _, n := range all {
+			group.Go(func() {
+				if err := n.Forfeit(r.ctx, id); err != nil {
+					t.Errorf("%s: %v", id, err)
+				}
+			})
+		}
+		group.Wait()
+	}
+	r.ok(r.s.Forfeit(r.ctx, "spend_settled"))
+	r.ok(r.s.Forfeit(r.ctx, "spend_of_nobody"))
+	r.everyWay(func() {
+		got, err := r.s.Spent(r.ctx, day, day)
+		r.ok(err)
+		if want := "[{m {20 1400 0 600 2000}}]"; len(got.Open) != 0 || len(got.Rows) != 1 || fmt.Sprint(got.Rows[0].Models) != want {
+			t.Errorf("got %+v, want nothing open and one row with %s", got, want)
+		}
+	})
+}
 
 // Reservations stand until they are settled; calls and requests are aggregated by day, method and owner, within a namespace.
 func spending(t *testing.T, r *rig) {

@@ -87,3 +87,41 @@ func watchCalls(t *testing.T, r *rig) {
 		}
 	}
 }
+
+// The feed says which changes of an artifact have an entry in the audit trail, as people's operations have and calls have not.
+func watchOperations(t *testing.T, r *rig) {
+	another, _ := r.another()
+	r.session("sess_1")
+	revision := r.forge("calculator", "add", "package tool").Revision
+	got := make(chan store.Change, 100)
+	defer r.watch(another, "", func(c store.Change) {
+		if c.Kind == store.ChangedArtifact {
+			got <- c
+		}
+	})()
+	reason := "odd"
+	change := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: r.clock.now(), Quarantine: &reason}
+	for i, do := range []func() error{
+		func() error { _, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, change, nil); return err },
+		func() error {
+			_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, change, &agent.AuditEntry{ID: "aud_1"})
+			return err
+		},
+		func() error {
+			allowed := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: r.clock.now(), Manifest: &agent.Manifest{ApprovedBy: "op"}}
+			_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, allowed, &agent.AuditEntry{ID: "aud_2"})
+			return err
+		},
+		func() error {
+			c := r.call("sess_1")
+			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Result: agent.ClassOK, SessionID: "sess_1"}}
+			return r.s.CommitCall(r.ctx, c)
+		},
+	} {
+		r.ok(do())
+		revision++
+		if c := <-got; c.Role != "calculator" || c.Method != "add" || c.Revision != revision || c.Operated != (i == 1) {
+			t.Errorf("change %d: got %+v, want revision %d", i, c, revision)
+		}
+	}
+}

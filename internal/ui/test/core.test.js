@@ -2,6 +2,8 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 
+process.env.TZ = 'UTC';
+
 // What a browser has and node has not.
 const storage = () => ({ getItem: () => null, setItem() {}, removeItem() {} });
 Object.assign(globalThis, { sessionStorage: storage(), localStorage: storage(), location: { hash: '', origin: 'http://127.0.0.1:8420' }, document: { documentElement: { dataset: {} } }, addEventListener() {}, matchMedia: () => ({ matches: false }) });
@@ -14,6 +16,8 @@ const { parser } = await import('../web/core/stream.js');
 const { decode, Exact, path, withQuery } = await import('../web/core/api.js');
 const { curl, quote } = await import('../web/core/curl.js');
 const format = await import('../web/core/format.js');
+const { hear, present } = await import('../web/core/clock.js');
+const { kwargs } = await import('../web/parts/form.js');
 
 test('colours lose no character', () => {
   const hostile = 'package tool\n// <script>\nfunc Run() { x := `a"b` + "c\\"d" + \'e\' /* open\n "';
@@ -83,5 +87,29 @@ test('values as people read them', () => {
   assert.deepEqual([0.05, 0.42, 9.96, 12.4, 999.7, 1500, 59980, 61000, 119600].map(format.duration), ['< 0.1 ms', '0.4 ms', '10 ms', '12 ms', '1.0 s', '1.5 s', '1 min 0 s', '1 min 1 s', '2 min 0 s']);
   assert.equal(format.args([1, 'a'], { b: [2] }), '1, "a", b: [2]');
   assert.equal(format.args(['x'.repeat(500)], {}, 10), '"xxxxxxxxx…');
+  assert.equal(format.json('12345678😀', 10), '"12345678…');
   assert.deepEqual([1, 2].map((n) => format.plural(n, 'call')), ['1 call', '2 calls']);
+});
+
+test('times of every hour and year, by the clock of the daemon', () => {
+  const now = new Date('2026-11-23T10:00:00Z');
+  assert.match(format.time('2026-11-23T00:05:07Z', now), /^00:05:07/);
+  assert.match(format.fullTime('2026-11-23T00:05:07Z'), /2026.*00:05:07/);
+  assert.doesNotMatch(format.time('2026-03-05T10:00:00Z', now), /2026/);
+  assert.match(format.time('2025-11-23T10:00:00Z', now), /2025/);
+  hear(new Date(Date.now() + 7200e3).toUTCString());
+  assert.equal(format.ago(new Date(Date.now() + 7200e3 - 630e3).toISOString()), '10 min ago');
+  hear(new Date(Date.now()).toUTCString());
+  assert.ok(Math.abs(present().getTime() - Date.now()) < 5000);
+});
+
+test('a form sends what the interface takes', () => {
+  const all = [
+    { name: 'constructor', type: 'string', required: false }, { name: '__proto__', type: 'string', required: false }, { name: 'mode', required: true, schema: { enum: ['net', 1] } }, { name: 'city', required: true, schema: { type: 'string' } },
+    { name: 'rest', required: false, variadic: true, type: 'number' }, { name: 'either', required: false, schema: { type: ['string', 'null'] } },
+  ];
+  assert.deepEqual(kwargs(all, {}), { out: {}, wrong: { mode: 'is required', city: 'is required' } });
+  const { out, wrong } = kwargs(all, Object.fromEntries([['__proto__', 'p'], ['mode', '"net"'], ['city', 'Rom'], ['rest', '[1, 2]'], ['either', 'x']]));
+  assert.deepEqual(Object.entries(out), [['__proto__', 'p'], ['mode', 'net'], ['city', 'Rom'], ['rest', [1, 2]]]);
+  assert.deepEqual(wrong, { either: 'is not JSON. Put text in double quotes' });
 });

@@ -37,11 +37,27 @@ func connect(t *testing.T, transport mcp.Transport, version string) *agent {
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 			a.progress <- fmt.Sprint(r.Params.ProgressToken, " ", r.Params.Progress, " ", r.Params.Message)
 		}})
+	listens := make(chan struct{}, 1)
+	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "notifications/subscriptions/acknowledged" {
+				listens <- struct{}{}
+			}
+			return next(ctx, method, r)
+		}
+	})
 	var err error
 	if a.ClientSession, err = c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.Close() })
+	if version == newest { // what changes before that is announced to nobody
+		select {
+		case <-listens:
+		case <-time.After(rig.Patience):
+			t.Fatal("the server did not say that it will announce changes")
+		}
+	}
 	return a
 }
 

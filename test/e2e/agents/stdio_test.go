@@ -16,7 +16,7 @@ import (
 // overStdio is an agent that starts recurgentd mcp, as agents do.
 func overStdio(t *testing.T, version string, env []string, args ...string) *agent {
 	t.Helper()
-	return connect(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...)}, version)
+	return connect(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...), TerminateDuration: rig.Patience}, version)
 }
 
 // The same over stdin and stdout, bridged to a daemon, in both versions.

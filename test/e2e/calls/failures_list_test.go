@@ -115,7 +115,7 @@ func labelled(site, closed, unknown string, hang func(http.ResponseWriter)) []la
 		{name: "503, contract broken over it", code: reads(site, breaches, "strings"), answer: code(503), contract: number, types: "contract_violation", class: "extrinsic"},
 		{name: "503, parse failed over it", code: reads(site, parses, "encoding/json"), answer: code(503), types: "parse_failed", class: "extrinsic"},
 		{name: "an answer cut off", code: reads(site, listens), answer: cutOff, types: "fetch_failed", class: "extrinsic"},
-		{name: "the deadline while waiting for a fetch", code: reads(site, listens), answer: hang, timeout: 300, types: "timeout", class: "extrinsic"},
+		{name: "the deadline while waiting for a fetch", code: reads(site, listens), answer: hang, timeout: 2000, types: "timeout", class: "extrinsic"},
 		// External responses changed shape.
 		{name: "format drift, parse failed", code: reads(site, parses, "encoding/json"), answer: body(`{"entries":["a"]}`), types: "parse_failed", class: "adaptive"},
 		{name: "format drift to a page", code: reads(site, parses, "encoding/json"), answer: body("<html>"), types: "parse_failed", class: "adaptive"},

@@ -49,7 +49,7 @@ func TestLabelledFailures(t *testing.T) {
 	for _, c := range corpus {
 		programs["f."+c.name] = []any{c.code}
 	}
-	d := rig.Start(t, rig.NewModel(t, programs), "--call-timeout", "3s", "--fetch-allow", f.Host()+","+closed+","+unknown)
+	d := rig.Start(t, rig.NewModel(t, programs), "--call-timeout", "6s", "--fetch-allow", f.Host()+","+closed+","+unknown)
 	d.Policy(map[string]any{"guardrail_recovery_budget": 0, "execution_repair_budget": 0, "outcome_repair_budget": 0})
 	s := d.Session("f")
 	for _, c := range corpus {
@@ -115,7 +115,12 @@ func interruptions(d *rig.Daemon, s string, c labelledFailure, hang func(), arri
 			r := d.History(s)
 			return r[len(r)-1]["call_id"] == id
 		})
-		if e := d.Get("/v1/calls/" + id); e["outcome_error_type"] != "canceled" {
+		var e map[string]any
+		rig.Until(d.T, "the end of "+cut.name, func() bool { // it has its record for a moment before it counts as ended
+			e = d.Get("/v1/calls/" + id)
+			return e["outcome_status"] != "running"
+		})
+		if e["outcome_error_type"] != "canceled" {
 			d.T.Errorf("%s: ended in %v", cut.name, e["outcome_error_type"])
 		}
 		c.name = "waits" // the class of all three is none
@@ -173,6 +178,11 @@ func wantClass(d *rig.Daemon, c labelledFailure, callID string, before map[strin
 	for k, v := range counts {
 		if !rig.Equal(v, after[k]) {
 			d.T.Errorf("%s: %s is %v, want %v", c.name, k, after[k], v)
+		}
+	}
+	for _, listed := range d.List("/v1/tools/f/methods") {
+		if listed["method_name"] == c.name && !rig.Equal(counts["authored_error_count"], listed["authored_error_count"]) {
+			d.T.Errorf("%s: the list has %v authored errors, want %v", c.name, listed["authored_error_count"], counts["authored_error_count"])
 		}
 	}
 	if after["lifecycle_state"] != before["lifecycle_state"] || after["repair_count_since_regen"] != 0.0 {

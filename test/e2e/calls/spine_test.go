@@ -137,12 +137,16 @@ func TestFailuresAreOutcomes(t *testing.T) {
 		"t.plain":    {rig.Program("\treturn nil, errors.New(\"it is late\")", "errors")},
 		"t.index":    {rig.Program("\treturn call.Args[7], nil")},
 	})
-	d := rig.Start(t, m, "--call-timeout", "500ms")
+	d := rig.Start(t, m)
 	s := d.Session("t")
 	for method, want := range map[string]string{"panics": "execution", "index": "execution", "syntax": "invalid_code", "types": "invalid_code",
 		"missing": "invalid_code", "wrong": "invalid_code", "forbids": "", "nan": "non_serializable_result",
 		"function": "non_serializable_result", "loops": "timeout", "authored": "not_today", "plain": "tool_error"} {
-		got := d.Call(s, method)
+		body := map[string]any{"method": method}
+		if want == "timeout" {
+			body["timeout_ms"] = 500
+		}
+		got := d.Invoke(s, body)
 		if want == "" { // which of the two guardrail types it ends in is the gate's and the budget's matter
 			if got.Outcome.OK {
 				t.Errorf("%s: got a value", method)

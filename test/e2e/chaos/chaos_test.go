@@ -31,6 +31,7 @@ type run struct {
 	readers  map[string]*Reader
 	cap      int
 	faults   int
+	ahead    int            // of clocks, in hours
 	lost     map[string]int // by epoch: faults that may each have cost a flight
 }
 
@@ -40,7 +41,16 @@ func newRun(ctx context.Context, t *testing.T, patience time.Duration) *run {
 	t.Helper()
 	seed := uint64(rig.Number(t, "CHAOS_SEED", 1))
 	t.Logf("CHAOS_SEED=%d", seed)
-	return &run{t: t, ctx: ctx, model: newModel(t), load: &Load{Patience: patience, Seed: seed, Journal: NewJournal(t)}, readers: map[string]*Reader{}, lost: map[string]int{}}
+	return &run{t: t, ctx: ctx, model: newModel(t), load: &Load{Patience: patience, Seed: seed, Journal: NewJournal(t)}, readers: map[string]*Reader{}, ahead: amidMonth(time.Now()), lost: map[string]int{}}
+}
+
+// amidMonth is how many hours clocks must be ahead so that no jump of theirs leaves the month: the cap is of one.
+func amidMonth(now time.Time) (hours int) {
+	const room = 24 * time.Hour
+	for now = now.UTC(); now.Add(-room).Month() != now.Add(room).Month(); now = now.Add(room) {
+		hours += 24
+	}
+	return hours
 }
 
 // begin makes n sessions of the default namespace and n/2 of the capped one, and begins to read the events of both.
@@ -164,7 +174,10 @@ func TestChaosOnDisk(t *testing.T) {
 		d.Start()
 		p.Target("tcp", host(t, d))
 	}
-	ahead := 0
+	turn := func(by int) func() {
+		return func() { r.ahead += by; clock(fmt.Sprintf("%dh", r.ahead)) }
+	}
+	turn(0)()
 	troubles := []trouble{
 		{"kill", true, func() { d.Stop(syscall.SIGKILL); again() }},
 		{"cut", true, p.Cut},
@@ -174,10 +187,10 @@ func TestChaosOnDisk(t *testing.T) {
 			_ = d.Cmd.Process.Signal(syscall.SIGCONT)
 		}},
 		{"half-close replies", true, p.HalfCloseReplies},
-		{"clock ahead", false, func() { ahead += 3; clock(fmt.Sprintf("%dh", ahead)) }},
+		{"clock ahead", false, turn(3)},
 		{"half-close requests", true, p.HalfCloseRequests},
 		{"slow", false, func() { p.Slow(20 * time.Millisecond); r.acked(20); p.Slow(0) }},
-		{"clock back", false, func() { ahead--; clock(fmt.Sprintf("%dh", ahead)) }},
+		{"clock back", false, turn(-1)},
 		{"terminate", true, func() { d.Restart(); p.Target("tcp", host(t, d)) }},
 		{"hold", true, func() { release := p.Hold(); r.load.Failed(ctx, 2); release(); p.Cut() }},
 	}

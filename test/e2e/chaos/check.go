@@ -83,7 +83,7 @@ func Check(calls []*Call, s State) (problems []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Namespaces)) {
 		space, records := s.Namespaces[name], s.of(name)
-		checkMethods(say, space, records)
+		checkMethods(say, space, records, byNamespace[name])
 		checkPrograms(say, space, byNamespace[name])
 		checkUsage(say, name, space, records)
 		if space.Events != nil {
@@ -167,8 +167,13 @@ func checkOutcome(say say, c *Call, namespace string) {
 var mayFail = map[string]bool{"canceled": true}
 
 // checkMethods: counters are the sums of histories, a generation's name is there once, and one flight forged.
-func checkMethods(say say, space Namespace, records []Record) {
-	oks := map[string]int{} // by method
+func checkMethods(say say, space Namespace, records []Record, calls []*Call) {
+	oks, interrupted := map[string]int{}, map[string]int{} // by method
+	for _, c := range calls {
+		if !c.Acked && !c.Refused || c.Sent > 1 || c.Error == "canceled" {
+			interrupted[c.Method]++ // a fault that meets several costs each of them its flight, where they come one after the other
+		}
+	}
 	for _, r := range records {
 		if r.OK {
 			oks[r.Method]++
@@ -189,8 +194,8 @@ func checkMethods(say say, space Namespace, records []Record) {
 		if len(m.Generations) < 3 && sum != m.Successes { // a fourth drops the first one's
 			say("%s counts %d successes, and its generations %d", name, m.Successes, sum)
 		}
-		if m.Forges > 1+m.Lost {
-			say("%s was forged %d times, and %d faults may have cost a flight", name, m.Forges, m.Lost)
+		if m.Forges > 1+m.Lost+interrupted[name] {
+			say("%s was forged %d times, and %d faults and %d calls that were interrupted may have cost a flight", name, m.Forges, m.Lost, interrupted[name])
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestCheckNotices(t *testing.T) {
 			change(s, "inc", func(m *Method) { m.Generations = append(m.Generations, Generation{"gen-1", "p1", 0}) })
 		},
 		"p1, and p2 in the reply of c3":  func(c []*Call, _ *State) { c[2].Checksum = "p2" },
-		"forged 3 times":                 func(_ []*Call, s *State) { change(s, "inc", func(m *Method) { m.Forges = 3; m.Lost = 1 }) },
+		"forged 5 times":                 func(_ []*Call, s *State) { change(s, "inc", func(m *Method) { m.Forges = 5; m.Lost = 1 }) },
 		"counts the calls":               func(_ []*Call, s *State) { s.Namespaces[""].Usage.Calls["counter.inc"] = 5 },
 		"9 tokens, and the model":        func(_ []*Call, s *State) { changeCapped(s, func(n *Namespace) { n.Asked, n.Cap = 10, 10 }) },
 		"no more than 8 may be":          func(_ []*Call, s *State) { changeCapped(s, func(n *Namespace) { n.Cap = 8 }) },

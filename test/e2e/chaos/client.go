@@ -110,12 +110,12 @@ func (c *client) next(call *Call) (arg any) {
 	case n < 4 && c.session.Namespace == capped && epoch > 0:
 		call.Method, arg = fmt.Sprintf("cost%d_%d", epoch, n), fmt.Sprint(c.made)
 		call.Want = arg
-	case n == 0 && c.session.Namespace == "":
+	case n < 2 && c.session.Namespace == "":
 		call.Method, arg = fmt.Sprintf("make%d", epoch), fmt.Sprint(c.made)
 		call.Want = arg
-	case n == 1 && c.session.Namespace == "":
+	case n < 4 && c.session.Namespace == "":
 		call.Method, arg, call.Want = fmt.Sprintf("flaky%d", epoch), "good", "good"
-		if c.random.IntN(2) == 0 {
+		if c.load.fails(epoch) {
 			arg, call.Want = "bad", "fixed"
 		}
 	default:

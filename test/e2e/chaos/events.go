@@ -13,8 +13,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// most is how many events a reader takes of one stream before it goes elsewhere.
-const most = 100
+// most is how many events a reader takes of one stream at most, before it goes elsewhere.
+const most = 300
 
 // silence is how long a stream may bring nothing before its reader goes elsewhere: more than the time between pings.
 const silence = 20 * time.Second
@@ -41,7 +41,7 @@ func (l *Load) Follow(namespace, after string) *Reader {
 		defer close(r.stopped)
 		random := rand.New(rand.NewPCG(l.Seed, 1<<33))
 		for ctx.Err() == nil {
-			r.read(ctx, l.Addresses[random.IntN(len(l.Addresses))])
+			r.read(ctx, l.Addresses[random.IntN(len(l.Addresses))], 1+random.IntN(most))
 			select {
 			case <-time.After(50 * time.Millisecond): // a daemon that is away is not asked without end
 			case <-ctx.Done():
@@ -76,8 +76,8 @@ func (r *Reader) Await(events int) {
 	}
 }
 
-// read follows one stream to its end. An event counts once its last line is there.
-func (r *Reader) read(ctx context.Context, address string) {
+// read follows one stream to its end, or for so many events. An event counts once its last line is there.
+func (r *Reader) read(ctx context.Context, address string, events int) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watch := time.AfterFunc(silence, cancel)
@@ -113,7 +113,7 @@ func (r *Reader) read(ctx context.Context, address string) {
 	}
 	scanner, id, taken := bufio.NewScanner(resp.Body), "", 0
 	scanner.Buffer(nil, 4<<20)
-	for taken < most && scanner.Scan() {
+	for taken < events && scanner.Scan() {
 		lines++
 		watch.Reset(silence)
 		if text, ok := strings.CutPrefix(scanner.Text(), "id: "); ok {

@@ -51,6 +51,7 @@ type Load struct {
 	failures int // requests without a usable answer
 	problems []string
 	epoch    int // names the methods that are new at the moment
+	flaky    int // calls of the epoch of the method whose first program fails for some
 }
 
 // Run has two clients call each session until ctx ends. Calls that are repeated are brought to their end first, so that
@@ -84,7 +85,17 @@ func (l *Load) client(s Session, n uint64) *client {
 }
 
 // NextEpoch makes the methods that clients call now and then new ones, which must be forged.
-func (l *Load) NextEpoch() { l.change(func() { l.epoch++ }) }
+func (l *Load) NextEpoch() { l.change(func() { l.epoch, l.flaky = l.epoch+1, 0 }) }
+
+// fails says whether the next call of the method whose first program fails for some is one of those: every other one, so that the method is
+// repaired in each epoch, in a few epochs before it has a first program.
+func (l *Load) fails(epoch int) (so bool) {
+	l.change(func() {
+		so = (l.flaky%2 == 1) != (epoch%4 == 3)
+		l.flaky++
+	})
+	return so
+}
 
 // Calls returns what was recorded, and what clients were answered that no daemon may answer.
 func (l *Load) Calls() (calls []*Call, problems []string) {

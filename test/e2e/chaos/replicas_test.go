@@ -46,12 +46,19 @@ func startReplicas(run *run, n int) *replicas {
 		store := "RECURGENT_STORE=postgres://postgres@" + one.database.Address + "/chaos?sslmode=disable"
 		one.Daemon, one.clock = rig.StartAheadIn(t, r.model, []string{store}, "--max-completion-tokens", "1024",
 			"--advertise", one.peers.Address, "--cluster-listen", listen, "--cluster-ca", ca.Write(t, dir), "--cluster-cert", cert, "--cluster-key", key)
+		one.turn(run, 0)
 		one.clients.Target("tcp", host(t, one.Daemon))
 		r.load.Journal.Keep(t, fmt.Sprintf("replica%d", i+1), one.Daemon)
 		r.all = append(r.all, one)
 		r.load.Addresses = append(r.load.Addresses, one.clients.Address)
 	}
 	return r
+}
+
+// turn puts the replica's clock by so many hours further than all are ahead.
+func (one *replica) turn(r *run, by int) {
+	r.ahead += by
+	one.clock(fmt.Sprintf("%dh", r.ahead))
 }
 
 func (r *replicas) daemons() (all []*rig.Daemon) {
@@ -128,6 +135,7 @@ func (r *replicas) promote() {
 // stopped stops the replica until it counts as dead, in one of the ways that it cannot notice, and waits until it has come back.
 func (r *replicas) away(stop func(one *replica) (goOn func())) {
 	one, other := r.next()
+	r.until(other, len(r.all)) // an earlier fault may have left one more, or one fewer
 	rejoined := strings.Count(one.Output.String(), rejoins)
 	goOn := stop(one)
 	r.until(other, len(r.all)-1)
@@ -142,7 +150,6 @@ func (r *replicas) away(stop func(one *replica) (goOn func())) {
 const rejoins = "the replica's time in the store was over"
 
 func (r *replicas) troubles() []trouble {
-	hours := 0
 	one := func(do func(one *replica)) func() {
 		return func() { one, _ := r.next(); do(one) }
 	}
@@ -179,8 +186,8 @@ func (r *replicas) troubles() []trouble {
 			r.load.Settled(r.ctx, 3, 150) // it may have no session that others are asked for
 			release()
 		})},
-		{"a clock jumps ahead", false, one(func(one *replica) { hours += 2; one.clock(fmt.Sprintf("%dh", hours)) })},
-		{"a clock jumps back", false, one(func(one *replica) { hours--; one.clock(fmt.Sprintf("%dh", hours)) })},
+		{"a clock jumps ahead", false, one(func(one *replica) { one.turn(r.run, 2) })},
+		{"a clock jumps back", false, one(func(one *replica) { one.turn(r.run, -1) })},
 	}
 }
 

@@ -101,7 +101,7 @@ func TestStoppedForAWhile(t *testing.T) {
 		under <- a.Send("POST", "/v1/sessions/"+id+"/calls", []byte(`{"method":"wait"}`), map[string]string{"Content-Type": "application/json"})
 	}()
 	<-gate.Entered
-	signal(a, syscall.SIGSTOP)
+	freeze(a)
 	want(t, next(b, id), 2)
 	signal(a, syscall.SIGCONT)
 	gate.Open()

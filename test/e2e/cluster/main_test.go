@@ -6,9 +6,12 @@ package cluster
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/app/apptest"
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
@@ -50,7 +53,9 @@ func replicasOn(t *testing.T, database string, n int, m *rig.Model, args ...stri
 // next makes the counting call at the replica, again while it is answered 503 with Retry-After.
 func next(d *rig.Daemon, session string) rig.Response {
 	d.T.Helper()
-	for {
+	pause := time.NewTicker(10 * time.Millisecond) // daemons that run beside it need the processors, too
+	defer pause.Stop()
+	for ; ; <-pause.C {
 		r := d.Send("POST", "/v1/sessions/"+session+"/calls", []byte(`{"method":"next"}`), map[string]string{"Content-Type": "application/json"})
 		if r.Status != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 			return r
@@ -72,4 +77,20 @@ func signal(d *rig.Daemon, s syscall.Signal) {
 	if err := d.Cmd.Process.Signal(s); err != nil {
 		d.T.Fatal(err)
 	}
+}
+
+// freeze stops the daemon's process. Its threads run on for a while after the signal was sent, long enough to take a connection: it waits for all of them.
+func freeze(d *rig.Daemon) {
+	d.T.Helper()
+	signal(d, syscall.SIGSTOP)
+	rig.Until(d.T, "all threads of the replica are stopped", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", d.Cmd.Process.Pid))
+		for _, thread := range threads {
+			stat, err := os.ReadFile(thread)
+			if err == nil && !strings.Contains(string(stat), ") T ") {
+				return false
+			}
+		}
+		return err == nil && len(threads) > 0
+	})
 }

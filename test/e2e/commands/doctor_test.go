@@ -27,7 +27,7 @@ func TestDoctor(t *testing.T) {
 		args []string
 		code int
 		want map[string]string
-	}{
+	}{ // but for the last, each has a port that no other test looks at
 		{"offline", nil, nil, 0, map[string]string{"settings": "ok", "data": "ok", "model": "warn", "clock": "ok"}},
 		{"dead model", []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}, []string{"--provider-timeout", "5s"}, 1, map[string]string{"model": "fail", "data": "ok"}},
 		{"no data directory", nil, []string{"--data-dir", "/dev/null/state"}, 1, map[string]string{"data": "fail"}},
@@ -35,7 +35,7 @@ func TestDoctor(t *testing.T) {
 		{"port taken", nil, []string{"--listen", strings.TrimPrefix(d.URL, "http://")}, 0, map[string]string{"port": "warn"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out, errs, code := rig.Run(t, append(rig.Environment(t.TempDir()), tt.env...), append([]string{"doctor", "--json"}, tt.args...)...)
+			out, errs, code := rig.Run(t, append(rig.Environment(t.TempDir()), tt.env...), append([]string{"doctor", "--json", "--listen", "127.0.0.1:0"}, tt.args...)...)
 			var findings []finding
 			if err := json.Unmarshal([]byte(out), &findings); err != nil {
 				t.Fatalf("%v: %s%s", err, out, errs)

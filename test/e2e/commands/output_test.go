@@ -42,7 +42,7 @@ func TestOutputEverywhere(t *testing.T) {
 		{[]string{"history", s, "--last", "1"}, "seq", 0}, {[]string{"recommend"}, "data", 0}, {[]string{"usage"}, "data", 0}, {[]string{"replicas"}, "data", 0},
 		{[]string{"namespaces", "list"}, "data", 0}, {[]string{"namespaces", "create", "acme"}, "name", 0}, {[]string{"namespaces", "rm", "acme"}, "holds", 0},
 		{[]string{"replay", id}, "equal", 0}, {[]string{"version"}, "go", 0},
-		{[]string{"doctor", "--data-dir", t.TempDir()}, "", 0},
+		{[]string{"doctor", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir()}, "", 0},
 	} {
 		docs := map[string]any{}
 		for _, form := range [][]string{{"--output", "json"}, {"--json"}, {"-o", "yaml"}, {"--output=table"}} {

@@ -60,6 +60,11 @@ func (s *stageDaemon) events(w http.ResponseWriter, r *http.Request) {
 			fresh = append(fresh, e)
 		}
 		s.mu.Unlock()
+		select {
+		case <-cut: // what ended since then is for the next stream
+			return
+		default:
+		}
 		for i := len(fresh) - 1; i >= 0; i-- {
 			data, _ := json.Marshal(fresh[i])
 			last = fresh[i].CallID

@@ -231,18 +231,21 @@ func (h *hay) memory(d *rig.Daemon, session string, a *api) {
 	done := make(chan rig.Reply, 1)
 	go func() { done <- d.Call(session, "hold", a.URL) }()
 	<-a.arrived
-	found := 0
+	var held [][]byte
 	for _, pid := range children(d.Cmd.Process.Pid) {
 		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		h.search("runner environment", env)
 		if bytes.Contains(env, []byte("RECURGENT_SECRET")) {
 			h.Errorf("a runner has the daemon's environment: %q", env)
 		}
-		data := processMemory(pid)
+		held = append(held, processMemory(pid))
+	}
+	close(a.release) // the fetch has 20 seconds, and on a busy machine the search alone can take them
+	found := 0
+	for _, data := range held {
 		h.search("runner memory", data)
 		found += bytes.Count(data, []byte(control))
 	}
-	close(a.release)
 	if r := <-done; !r.Outcome.OK {
 		h.Errorf("hold: %+v", r.Outcome)
 	}

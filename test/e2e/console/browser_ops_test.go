@@ -86,6 +86,14 @@ func (b *browser) open(t *testing.T, name, url string, options map[string]any) *
 	return p
 }
 
+// another opens a tab of the same browser beside the page; of open's each is in one of its own.
+func (p *page) another(name string) *page {
+	p.t.Helper()
+	q := &page{p.t, p.b, name, p.url}
+	q.do("another", p.name)
+	return q
+}
+
 func (p *page) try(call string, args ...any) (any, error) {
 	if args == nil {
 		args = []any{}
@@ -133,6 +141,13 @@ func (p *page) at(hash string) {
 	p.do("goto", "about:blank")
 	p.do("goto", p.url+"/ui/"+hash)
 	p.sees("h1")
+	p.heard()
+}
+
+// heard waits until the page hears keys and watches the focus, which may be later than it shows something.
+func (p *page) heard() {
+	p.t.Helper()
+	p.do("evaluate", "Promise.all(['keys.js', 'focus.js'].map((f) => import(document.querySelector('script').src.replace('main.js', f)))).then(() => null)")
 }
 
 // sees waits until the page shows what a selector names.
@@ -163,6 +178,7 @@ func (p *page) settled() {
 	p.do("waitForLoadState", "load")
 	p.gone("main >> text=Loading …")
 	p.gone("[aria-busy=true]")
+	p.heard()
 }
 
 func (p *page) click(selector string)      { p.t.Helper(); p.do("click", selector) }

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +46,8 @@ func TestOpsFromForgingToCorrection(t *testing.T) {
 	p.fill("label:has-text('Note') input", "70 percent")
 	p.click(button("Judge wrong"))
 	p.sees(".badge:text-is('wrong')", ".badge:text-is('adopted')", "text=gen-2")
+	other.do("evaluate", "dispatchEvent(new Event('focus'))") // as when somebody comes back to it
+	other.sees("tr:has-text('tax.net') .badge:text-is('wrong')")
 	p.click("a:text-is('gen-2')")
 	p.sees("table.diff td.removed:has-text('0.6')", "table.diff td.added:has-text('0.7')")
 	p.do("goBack")
@@ -61,12 +64,17 @@ func TestOpsFromForgingToCorrection(t *testing.T) {
 	other.clean()
 }
 
-// An example is added and run; a rollback and its undo lead back; a method is tried by the form of its interface.
+// An example is added and run; a rollback and its undo lead back; a method is tried by the form of its interface. Another tab shows what was done when somebody comes back to it, and keeps
+// what was typed there.
 func TestOpsOperations(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	d.WantValue(d.Call(d.Session("tax"), "net", 1000), 600.0, "generated")
 	d.Do(200, "PUT", rig.MethodPath("tax", "net"), map[string]any{"code": programNet70, "reason": "by hand"})
-	p := newBrowser(t).open(t, "one", d.URL, nil)
+	b := newBrowser(t)
+	p, other := b.open(t, "one", d.URL, nil), b.open(t, "two", d.URL, nil)
+	other.at("#/tools/tax/net?tab=examples")
+	other.click(button("Add"))
+	other.fill("textarea[aria-label='Expected 1']", "0.7")
 
 	p.at("#/tools/tax/net?tab=examples")
 	p.click(button("Add"))
@@ -76,6 +84,16 @@ func TestOpsOperations(t *testing.T) {
 	p.sees("text=The examples are saved.")
 	p.click(button("Run all"))
 	p.sees(".badge:text-is('passed')", "text=1 passed, 0 failed, 0 skipped")
+	back := func() { other.do("evaluate", "dispatchEvent(new Event('focus'))") }
+	back()
+	other.sees("textarea[aria-label='Expected 2']")
+	for at, want := range []string{"0.7", "1400"} {
+		if got := other.do("inputValue", fmt.Sprintf("textarea[aria-label='Expected %d']", at+1)); got != want {
+			t.Errorf("the other tab expects %v as its example %d, want %s", got, at+1, want)
+		}
+	}
+	other.at("#/tools/tax/net?tab=generations")
+	other.sees("nav[aria-label='Generations'] a:has(strong:text-is('gen-2')) .badge:text-is('current')")
 
 	p.at("#/tools/tax/net?tab=generations&generation=gen-1")
 	p.click(button("Roll back to gen-1"))
@@ -85,6 +103,9 @@ func TestOpsOperations(t *testing.T) {
 	if got := d.Artifact("tax", "net")["current_generation"]; got != "gen-1" {
 		t.Errorf("after the rollback %v is current", got)
 	}
+	back()
+	other.sees("nav[aria-label='Generations'] a:has(strong:text-is('gen-1')) .badge:text-is('current')")
+	other.clean()
 	p.click(".message >> " + button("Undo"))
 	p.sees("nav[aria-label='Generations'] a:has(strong:text-is('gen-2')) .badge:text-is('current')")
 	if got := d.Artifact("tax", "net")["current_generation"]; got != "gen-2" {
@@ -101,11 +122,11 @@ func TestOpsOperations(t *testing.T) {
 	p.clean()
 }
 
-// With a token that may only read, the console signs in and offers nothing that would be refused.
+// With a token that may only read, the console signs in and offers nothing that would be refused. Errors show what to do, and how long to wait.
 func TestOpsReadOnly(t *testing.T) {
-	const admin, reader = "0123456789abcdef-admin", "0123456789abcdef-reader"
+	const admin, reader, slow = "0123456789abcdef-admin", "0123456789abcdef-reader", "0123456789abcdef-slow"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
-		rig.WriteFile(t, "tokens", "root "+admin+"\nroot2 "+reader+" scopes=read\n"))
+		rig.WriteFile(t, "tokens", "root "+admin+"\nroot2 "+reader+" scopes=read\nslow "+slow+" scopes=read rate=0.001/s\n"))
 	p := newBrowser(t).open(t, "one", d.URL, nil)
 	p.at("#/live")
 	p.fill("input[type=password]", "not-a-token")
@@ -115,6 +136,8 @@ func TestOpsReadOnly(t *testing.T) {
 	p.fill("input[type=password]", reader)
 	p.click(button("Sign in"))
 	p.sees("h1:has-text('Live')", "text=root2", "text=Following")
+	p.at("#/audit") // by its address alone
+	p.sees(".failure:has-text('insufficient_scope') .hint")
 	for _, hash := range []string{"#/live", "#/tools", "#/inbox", "#/sessions", "#/usage", "#/policy", "#/system"} {
 		p.do("evaluate", "location.hash = '"+hash+"'")
 		p.sees("a[href='" + hash + "'][aria-current=page]")
@@ -130,6 +153,9 @@ func TestOpsReadOnly(t *testing.T) {
 	if kept, _ := p.do("evaluate", "sessionStorage.getItem('recurgent.token')").(string); kept != "" {
 		t.Errorf("the token %q is kept after signing out", kept)
 	}
+	p.fill("input[type=password]", slow) // its first request is for its name, the second too many
+	p.click(button("Sign in"))
+	p.sees(".failure:has-text('rate_limited'):has-text('Try again in')")
 	p.clean()
 }
 
@@ -247,7 +273,7 @@ func TestOpsKeyboard(t *testing.T) {
 	p.sees("h1:has-text('calculator.add')")
 	p.do("press", "body", "g")
 	p.do("press", "body", "t")
-	p.sees("h1:has-text('Tools')", "[data-search]")
+	p.sees("h1:has-text('Tools'):focus", "[data-search]") // a page that is shown takes the focus
 	p.do("press", "body", "/")
 	if at, _ := p.do("evaluate", "document.activeElement.hasAttribute('data-search')").(bool); !at {
 		t.Error("/ does not lead to the search")

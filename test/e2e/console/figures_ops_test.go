@@ -34,7 +34,55 @@ func TestOpsFigures(t *testing.T) {
 	p.sees(".prose:has-text(' EUR.')")
 	p.at("#/usage?by=method")
 	p.sees("th:text-is('Cost, EUR')", "tr:has-text('tax.net')", "table[aria-label=Caps] tr:has-text('of 1,000,000') meter", "figure:has-text('Calls a day') canvas", "figure:has-text('Model requests a day') canvas", "figure:has-text('Cost a day, EUR') canvas")
+	for name, member := range map[string]string{"Cost": "cost", "Saved cost": "saved_cost"} {
+		sum := 0.0
+		for _, day := range d.Get("/v1/usage?by=day")["data"].([]any) {
+			sum += day.(object)[member].(float64)
+		}
+		p.sees(fmt.Sprintf(".figure:has(span:text-is('%s')) strong:text-is('%.2f EUR')", name, sum))
+	}
 	p.accessible("Usage with a cap")
+	p.clean()
+}
+
+// Costs of less than one are drawn as high as others.
+func TestOpsSmallCosts(t *testing.T) {
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--model-prices", rig.WriteFile(t, "prices", "currency: EUR\nmodels:\n  scripted: {input: 20, output: 80}\n"))
+	d.Call(d.Session("tax"), "net", 1000)
+	p := newBrowser(t).open(t, "one", d.URL, object{"colorScheme": "light"})
+	p.at("#/usage")
+	p.sees("figure:has-text('Cost a day, EUR') div[aria-label^='Cost a day, EUR: cost 0.0006'] canvas")
+	rig.Until(t, "bar of the day's cost", func() bool {
+		high, _ := p.do("evaluate", `(() => {
+			const c = document.querySelector('[aria-label^="Cost a day"] canvas');
+			const all = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+			const rows = new Set();
+			for (let i = 0; i < all.length; i += 4) if (all[i] === 0x5b && all[i + 1] === 0x90 && all[i + 2] === 0xde) rows.add(Math.floor(i / 4 / c.width));
+			return rows.size / c.height;
+		})()`).(float64)
+		return high > 0.4
+	})
+	p.clean()
+}
+
+// A call that its program answered with an error of its own counts as neither ok nor failed: pages say how many there are.
+func TestOpsReturnedErrors(t *testing.T) {
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
+	s := d.Session("tax")
+	d.Call(s, "net", 1000)
+	for range 2 {
+		d.WantError(d.Call(s, "net", "much"), "invalid_input")
+	}
+	p := newBrowser(t).open(t, "one", d.URL, nil)
+	p.at("#/tools/tax")
+	for title, n := range map[string]int{"Calls ok": 1, "Failed": 0, "Returned an error": 2} {
+		p.sees(fmt.Sprintf("tr:has-text('net') td[data-label='%s']:has-text('%d')", title, n))
+	}
+	const words = "1 ok, 0 failed, 2 answered with an error that the program returned"
+	p.at("#/tools/tax/net")
+	p.sees("dt:text-is('Calls') + dd:has-text('" + words + "; of the recent ones')")
+	p.at("#/tools/tax/net?tab=generations")
+	p.sees("dt:text-is('Calls') + dd:has-text('" + words + "')")
 	p.clean()
 }
 

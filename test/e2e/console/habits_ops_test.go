@@ -66,7 +66,7 @@ func listed(t *testing.T, m *rig.Model, n int) *rig.Daemon {
 func TestOpsKeyboardEverywhere(t *testing.T) {
 	d := listed(t, rig.NewModel(t, rig.Script{"tool_0.net": {programNet60}, "tool_1.net": {programNet60}, "tool_2.net": {programNet60}}), 3)
 	p := newBrowser(t).open(t, "one", d.URL, nil)
-	p.at("#/live")
+	p.at("#/system")
 	hash := func() string {
 		s, _ := p.do("evaluate", "location.hash").(string)
 		return s
@@ -80,7 +80,7 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 		{"l", "Live", "tool_"}, {"t", "Tools", "tool_0"}, {"i", "Inbox", "tool_"}, {"s", "Sessions", "tool_2"}, {"u", "Usage", "tool_"}, {"p", "Policy", ""}, {"a", "Audit", "dialog"}, {"y", "System", ""},
 	} {
 		press("g", page.letter)
-		p.sees("h1:text-is('"+page.name+"')", "nav.pages a[aria-current=page]:text-is('"+page.name+"')")
+		p.sees("h1:text-is('"+page.name+"'):focus", "nav.pages a[aria-current=page]:text-is('"+page.name+"')")
 		p.settled()
 		at := hash()
 		press("?")
@@ -124,6 +124,14 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 			t.Errorf("back from %s leads to %s, not to %s", opened, hash(), at)
 		}
 	}
+	p.do("setViewportSize", map[string]any{"width": 1280, "height": 140})
+	p.at("#/tools")
+	p.sees("tbody tr:nth-child(3)")
+	press("j", "j", "j", "k", "k")
+	if hidden, _ := p.do("evaluate", "document.querySelector('.bar').getBoundingClientRect().bottom - document.activeElement.getBoundingClientRect().top").(float64); hidden > 0 {
+		t.Errorf("the row that k led to is %v pixels behind the bar", hidden)
+	}
+	p.do("setViewportSize", map[string]any{"width": 1280, "height": 720})
 	// What one chose in a page is in its address.
 	p.at("#/tools?q=tool_1")
 	p.sees("tbody tr >> text=tool_1")
@@ -138,7 +146,7 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 	p.clean()
 }
 
-// A page that is open shows what comes of a correction, without a reload. Where the browser has no clipboard for pages, as over http from elsewhere, copying works all the same.
+// A page that is open shows what comes of a correction, without a reload. A call that was erased with its session is not offered for judging. Where the browser has no clipboard for pages, as over http from elsewhere, copying works all the same.
 func TestOpsCorrectionArrives(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60, rig.Held(programNet70)}})
 	d := rig.Start(t, m)
@@ -150,6 +158,16 @@ func TestOpsCorrectionArrives(t *testing.T) {
 	m.Release()
 	p.sees("section:has-text('Verdict') .badge:text-is('adopted')", "section:has-text('Verdict') a:text-is('gen-2')")
 
+	gone := d.Call(d.Session("tax"), "net", 2000)
+	d.Do(204, "DELETE", "/v1/sessions/"+gone.SessionID, nil)
+	other := p.b.open(t, "two", d.URL, nil)
+	other.at("#/calls/" + gone.CallID)
+	other.sees("h1:has-text('tax.net(…)')", "text=They were erased together with the session.", "text=This call cannot be judged: its value is no longer kept.")
+	other.lacks("main >> " + button("Right"))
+	other.at("#/live")
+	other.sees("td:has-text('tax.net(…)')", "td:has-text('tax.net(1000)')")
+	other.clean()
+
 	p.do("evaluate", "globalThis.real = navigator.clipboard; Object.defineProperty(navigator, 'clipboard', { value: undefined })")
 	p.click(button("Copy as curl"))
 	p.sees(".messages >> text=Copied")
@@ -157,4 +175,28 @@ func TestOpsCorrectionArrives(t *testing.T) {
 		t.Errorf("copied %q", got)
 	}
 	p.clean()
+}
+
+// A tab beside another one of the same browser shows what is done there without getting the focus.
+func TestOpsSideBySide(t *testing.T) {
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
+	d.Call(d.Session("tax"), "net", 1000)
+	p := newBrowser(t).open(t, "one", d.URL, nil)
+	other := p.another("two")
+	other.at("#/tools/tax/net")
+	other.sees(button("Pin"))
+	p.at("#/tools/tax/net")
+	p.do("press", button("Pin"), "Enter")
+	p.fill("dialog input", "seen elsewhere")
+	p.do("press", "dialog input", "Enter")
+	other.sees(button("Unpin"), ".badge:text-is('pinned')")
+	other.at("#/audit")
+	other.sees("tr:has-text('seen elsewhere')")
+	p.gone("[aria-busy=true]") // until the undo of the first is found
+	p.do("press", button("Unpin"), "Enter")
+	p.fill("dialog input", "no more")
+	p.do("press", "dialog input", "Enter")
+	other.sees("tr:has-text('no more')")
+	p.clean()
+	other.clean()
 }

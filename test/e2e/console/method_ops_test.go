@@ -53,6 +53,9 @@ func TestOpsMethod(t *testing.T) {
 	does("Pin", "for the audit")
 	p.sees(".badge:text-is('pinned')", button("Unpin"))
 	has("pinned", true)
+	if at := p.do("evaluate", "document.activeElement.innerText"); at != "Unpin" {
+		t.Errorf("after the dialog the focus is at %v, not at the button that opened it", at)
+	}
 	d.Policy(object{"approval_required": true})
 	p.do("reload")
 	does("Approve", "")

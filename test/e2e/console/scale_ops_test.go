@@ -112,8 +112,13 @@ func lists(t *testing.T, p *page) {
 				t.Errorf("%s: the next page has no address of its own", hash)
 			}
 		}
-		p.do("goBack")
+		third := p.do("evaluate", "location.hash").(string)
+		p.click("a:text-is('Previous page')")
+		p.gone("a:text-is('Previous page')") // the second, before which there is the first alone
 		p.sees("a:text-is('First page')", row)
+		p.at(third) // as somebody was sent it
+		p.sees("a:text-is('First page')", row)
+		p.lacks("a:text-is('Previous page')")
 		p.click("a:text-is('First page')")
 		p.gone("a:text-is('First page')")
 	}

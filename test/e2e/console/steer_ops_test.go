@@ -17,12 +17,12 @@ func (p *page) curl(selector, token string) string {
 	p.t.Helper()
 	p.do("evaluate", "navigator.clipboard.writeText('')") // what was copied before, and the message of that, may still be there
 	p.click(selector)
+	p.sees(".messages >> text=Copied") // which passes
 	command := ""
 	rig.Until(p.t, "command on the clipboard", func() bool {
 		command, _ = p.do("evaluate", "navigator.clipboard.readText()").(string)
 		return command != ""
 	})
-	p.sees(".messages >> text=Copied")
 	if token != "" && strings.Contains(command, token) {
 		p.t.Errorf("the command shows the token: %s", command)
 	}
@@ -107,6 +107,13 @@ func TestOpsPolicyAndAudit(t *testing.T) {
 	before := d.Get("/v1/policy")
 	p.click(".switch:has-text('artifact_read_enabled') input")
 	p.sees("text=1 change not saved yet", "text=Of the last 3 calls, 2 would have been decided differently.", "tr:has-text('tax.net'):has-text('forge')")
+	p.do("evaluate", "window.real = window.fetch; window.fetch = (to, o) => String(to).endsWith('/simulate') ? new Promise(() => {}) : real(to, o)") // as over a slow network
+	p.click(".switch:has-text('force_generation') input")
+	p.sees("text=Simulating on the last calls")
+	p.lacks("text=Of the last 3 calls") // that was another change
+	p.do("evaluate", "window.fetch = window.real")
+	p.click(".switch:has-text('force_generation') input")
+	p.sees("text=Of the last 3 calls, 2 would have been decided differently.")
 	p.click(".switch:has-text('artifact_read_enabled') input")
 	p.gone("text=1 change not saved yet")
 	for name := range before {
@@ -119,6 +126,9 @@ func TestOpsPolicyAndAudit(t *testing.T) {
 	p.fill(".switch:has-text('redact_keys') textarea", `["secret"]`)
 	p.fill("role=group[name=retention] >> label:has-text('value hours') input", "48")
 	p.sees("text=2 changes not saved yet", "text=None of the last 3 calls")
+	if seen, _ := p.do("evaluate", "(([t, f]) => t.top >= 48 && t.bottom < f.top && f.bottom <= innerHeight)([document.querySelector('.unsaved'), document.activeElement].map((e) => e.getBoundingClientRect()))").(bool); !seen {
+		t.Error("what is not saved is out of sight, or hides the field")
+	}
 	p.accessible("Policy with a change")
 	p.click(button("Change the policy"))
 	p.click("dialog >> " + button("Change the policy"))

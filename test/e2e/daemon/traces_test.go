@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -19,6 +18,7 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -212,12 +212,7 @@ var lost = regexp.MustCompile(`(?m)^recurgent_trace_spans_total\{result="(failed
 // A collector that is not there, and one that never answers, neither fail nor delay calls or the end, and are counted.
 func TestTracesWithoutACollector(t *testing.T) {
 	t.Parallel()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := "http://" + gone.Addr().String()
-	_ = gone.Close()
+	nobody := "http://" + apptest.Address(t)
 	end := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
 	defer hangs.Close()

@@ -87,6 +87,21 @@ func command(t *testing.T, database string, args ...string) string {
 	return out
 }
 
+// What reads a database refuses one that holds no store, as one whose name was mistyped, and makes nothing in it.
+func TestNoStoreIsMadeByReading(t *testing.T) {
+	t.Parallel()
+	database := pgtest.NewDatabase(t)
+	for _, args := range [][]string{{"verify"}, {"export", filepath.Join(t.TempDir(), "archive.tar.gz")}, {"copy", "database", filepath.Join(t.TempDir(), "copy")}} {
+		out, errs, code := rig.Run(t, append(rig.Environment(t.TempDir()), "RECURGENT_STORE="+database), append([]string{"store"}, args...)...)
+		if code != 1 || !strings.Contains(errs, "there is no store in this database") {
+			t.Errorf("store %s: exit code %d\n%s%s", args[0], code, out, errs)
+		}
+	}
+	if made := pgtest.Query(t, database, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"); made != "0" {
+		t.Errorf("%s tables were made", made)
+	}
+}
+
 // A daemon's store moves from a directory into a database, by store copy, by the export of a daemon, by that of the database, and back into
 // directories. Wherever it is a daemon says the same of everything, and goes on without asking the model.
 func TestStoresMove(t *testing.T) {

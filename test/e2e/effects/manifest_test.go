@@ -89,6 +89,16 @@ func TestAManifestBeforeTheMethod(t *testing.T) {
 			t.Errorf("%v: %d", bad, got.Status)
 		}
 	}
+	// The ETag of a manifest that nobody has written yet is good for writing it.
+	example := object{"args": []any{"never asked"}, "expect": object{"error_type": "denied"}}
+	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("shop", "later")+"/examples", object{"examples": []any{example}})
+	none := map[string]string{"If-Match": d.Send(http.MethodGet, rig.MethodPath("shop", "later")+"/effects", nil, nil).Header.Get("ETag")}
+	for _, want := range []int{http.StatusOK, http.StatusPreconditionFailed} {
+		got := d.Send(http.MethodPut, rig.MethodPath("shop", "later")+"/effects", rig.Encode(t, object{"methods": []string{"GET"}}), none)
+		if got.Status != want {
+			t.Errorf("with %v: %d %s, want %d", none, got.Status, got.Body, want)
+		}
+	}
 	allow(d, "shop", "rate", object{"hosts": []string{"api.example.org"}, "methods": []string{"GET"}})
 	s := d.Session("shop")
 	deniedFor(d, d.Call(s, "rate", own.URL+"/a"), "PUT /v1/tools/shop/methods/rate/effects", own.host())

@@ -134,7 +134,7 @@ func TestSeed002Refusals(t *testing.T) {
 func TestPredictAdapters(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
-	d := rig.Start(t, m)
+	d := rig.Start(t, m).One() // each replica learns what the server refuses
 	signature := map[string]any{"inputs": []any{map[string]any{"name": "review"}}, "outputs": []any{map[string]any{"name": "mood"}, map[string]any{"name": "stars", "type": "integer"},
 		map[string]any{"name": "sure", "type": "boolean"}, map[string]any{"name": "words", "type": "array"}, map[string]any{"name": "more", "type": "object"}}}
 	want := map[string]any{"mood": "good", "stars": 5, "sure": true, "words": []any{"fine"}, "more": map[string]any{"a": 1}}

@@ -51,7 +51,7 @@ func TestOneRecordWhateverTheEnd(t *testing.T) {
 	}
 	for _, debug := range []bool{true, false} {
 		m := rig.NewModel(t, answers)
-		d := rig.Start(t, m, "--call-timeout", "1s")
+		d := rig.Start(t, m)
 		s := d.Session("w", map[string]any{"debug": debug})
 		var required []string
 		for _, e := range ends {
@@ -60,8 +60,11 @@ func TestOneRecordWhateverTheEnd(t *testing.T) {
 			}
 			before, asked := len(d.History(s)), m.Count("w", e.name)
 			body := map[string]any{"method": e.name, "args": []any{"text"}}
-			if e.name == "breaks its contract" {
+			switch e.name {
+			case "breaks its contract":
 				body["contract"] = map[string]any{"deliverable": map[string]any{"type": "array", "min_items": 1}}
+			case "never ends", "recursion without end":
+				body["timeout_ms"] = 1000
 			}
 			got := d.Invoke(s, body)
 			records := d.History(s)

@@ -54,7 +54,7 @@ func TestHostilePrograms(t *testing.T) {
 		answers[fmt.Sprintf("hostile.p%d", i)] = []any{p.Source}
 	}
 	m := rig.NewModel(t, answers)
-	d := rig.Start(t, m, "--call-timeout", "1s", "--runner-memory", "64MiB")
+	d := rig.Start(t, m, "--runner-memory", "64MiB")
 	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"max_generation_attempts": 1, "guardrail_recovery_budget": 0,
 		"execution_repair_budget": 0, "outcome_repair_budget": 0, "repair_enabled": false})
 	warm := d.Session("hostile")
@@ -87,11 +87,15 @@ func TestHostilePrograms(t *testing.T) {
 
 // hostileCall makes one hostile call and a control call after it, from any goroutine.
 func hostileCall(d *rig.Daemon, session, method string, p hostile.Program) {
-	end, value := endOf(d, session, method)
+	timeout := 30_000
+	if slices.Contains(p.Allow, "timeout") {
+		timeout = 1000
+	}
+	end, value := endOf(d, session, method, timeout)
 	if !permits(p, end, value) {
 		d.T.Errorf("%s ended in %s %.300s, may end in %s", p.Name, end, value, strings.Join(p.Allow, ", "))
 	}
-	if end, value := endOf(d, session, "control"); value != `[["a","b","c"],"\"aGVsbG8=\"",null,"aGVsbG8=",true,true,7]` {
+	if end, value := endOf(d, session, "control", 30_000); value != `[["a","b","c"],"\"aGVsbG8=\"",null,"aGVsbG8=",true,true,7]` {
 		d.T.Errorf("after %s the control call ended in %s %.300s", p.Name, end, value)
 	}
 }
@@ -104,9 +108,9 @@ func permits(p hostile.Program, end, value string) bool {
 	return p.Permits(end, value)
 }
 
-// endOf makes a call and returns how it ended. A call that takes longer than the rig's patience is "no answer".
-func endOf(d *rig.Daemon, session, method string) (end, value string) {
-	r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+session+"/calls", []byte(`{"method":"`+method+`","args":[7]}`), nil)
+// endOf makes a call, of so many milliseconds at most, and returns how it ended. A call that takes longer than the rig's patience is "no answer".
+func endOf(d *rig.Daemon, session, method string, timeout int) (end, value string) {
+	r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+session+"/calls", fmt.Appendf(nil, `{"method":%q,"args":[7],"timeout_ms":%d}`, method, timeout), nil)
 	if err != nil {
 		return "no answer: " + err.Error(), ""
 	}

@@ -130,7 +130,7 @@ func TestCommands(t *testing.T) {
 func TestStagesAndSystem(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgFixes}})
-	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call,operate\n"))
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call,operate\n")).One()
 	eve, cal := d.As("token-of-eve-0001"), d.As("token-of-cal-0002")
 	s := eve.Session("r")
 	for i, call := range []rig.Reply{eve.Call(s, "m", 1), eve.Call(s, "m", 2), eve.Call(s, "m", "bad"), eve.Call(eve.Session("calculator"), "add", 1, 2)} {

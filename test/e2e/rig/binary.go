@@ -14,7 +14,7 @@ import (
 // Client runs a client command of the real binary against the daemon, or a command on what it has stored.
 func (d *Daemon) Client(args ...string) (stdout, stderr string, code int) {
 	d.T.Helper()
-	defer d.agree()
+	defer d.agree(nil)
 	env := append(Environment(d.Dir), "RECURGENT_URL="+d.anyURL())
 	if d.database != "" {
 		env = append(env, "RECURGENT_STORE="+d.database)

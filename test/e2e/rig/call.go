@@ -10,13 +10,19 @@ import (
 // Metric reads one sample of /metrics, of several replicas their sum; a series that is not there is 0.
 func (d *Daemon) Metric(series string) (sum float64) {
 	d.T.Helper()
-	if len(d.others) == 0 {
-		return d.metric(series)
-	}
-	for _, one := range d.all() {
-		sum += one.alone().metric(series)
+	for _, one := range d.Each() {
+		sum += one.metric(series)
 	}
 	return sum
+}
+
+// Highest is Metric for what several replicas show of one thing: the largest of their samples.
+func (d *Daemon) Highest(series string) (most float64) {
+	d.T.Helper()
+	for _, one := range d.Each() {
+		most = max(most, one.metric(series))
+	}
+	return most
 }
 
 func (d *Daemon) metric(series string) float64 {

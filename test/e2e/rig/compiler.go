@@ -61,6 +61,8 @@ func (c compiler) Build(ctx context.Context, source string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	syscall.ForkLock.RLock() // a process that began meanwhile would keep the file open for writing, and none could execute it
+	defer syscall.ForkLock.RUnlock()
 	return path, os.WriteFile(path, append(data, modeMark+mode...), 0o755)
 }
 

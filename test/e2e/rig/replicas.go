@@ -2,9 +2,7 @@ package rig
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -79,70 +77,6 @@ func (d *Daemon) share() {
 		d.others = append(d.others, &Daemon{T: d.T, Dir: dir, own: own, Output: d.Output})
 	}
 }
-
-// all are the replicas, of which the daemon is the first.
-func (d *Daemon) all() []*Daemon { return append([]*Daemon{d}, d.others...) }
-
-// anyURL is the URL of one of the replicas.
-func (d *Daemon) anyURL() string {
-	all := d.all()
-	return all[rand.IntN(len(all))].URL
-}
-
-// spread sends each request for the daemon to one of its replicas.
-type spread struct {
-	d    *Daemon
-	next *http.Transport
-}
-
-func (s spread) RoundTrip(r *http.Request) (*http.Response, error) {
-	first, err := url.Parse(s.d.URL)
-	if err != nil {
-		return nil, err
-	}
-	other, err := url.Parse(s.d.anyURL())
-	if err != nil {
-		return nil, err
-	}
-	if r.URL.Host == first.Host {
-		r = r.Clone(r.Context())
-		r.URL.Host = other.Host
-		if r.Host == first.Host {
-			r.Host = other.Host
-		}
-	}
-	res, err := s.next.RoundTrip(r)
-	if err == nil && r.Method != http.MethodGet && res.StatusCode < 300 && !strings.HasPrefix(r.URL.Path, "/v1/sessions") {
-		s.d.agree()
-	}
-	return res, err
-}
-
-// agree waits until the replicas follow the same policy, as they do within a second of a change: tests do not ask twice.
-func (d *Daemon) agree() {
-	d.T.Helper()
-	if len(d.others) == 0 {
-		return
-	}
-	Until(d.T, "replicas follow one policy", func() bool {
-		seen := map[string]bool{}
-		for _, one := range d.all() {
-			r, err := one.alone().Try(d.T.Context(), http.MethodGet, "/v1/policy", nil, nil)
-			if err != nil || r.Status != http.StatusOK {
-				return true // it is stopping, or wants a token
-			}
-			seen[string(r.Body)] = true
-		}
-		return len(seen) == 1
-	})
-}
-
-// alone is the one process of several replicas, for requests that go to no other.
-func (d *Daemon) alone() *Daemon {
-	return &Daemon{T: d.T, URL: d.URL, Output: d.Output, HTTP: &http.Client{Timeout: Patience}}
-}
-
-func (s spread) CloseIdleConnections() { s.next.CloseIdleConnections() }
 
 // Look lets read see the files of what is stored: the data directory of the daemon, which is stopped meanwhile, or a copy of
 // its database in that form.

@@ -45,10 +45,12 @@ func (a adding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Stream opens a stream of events, which ends with ctx; the caller closes its body.
+// Stream opens a stream of events, of several replicas at any, which ends with ctx; the caller closes its body.
 func (d *Daemon) Stream(ctx context.Context, path string, header map[string]string) *http.Response {
 	d.T.Helper()
-	r, err := d.request(ctx, http.MethodGet, path, nil, header)
+	at := *d
+	at.URL = d.anyURL()
+	r, err := at.request(ctx, http.MethodGet, path, nil, header)
 	if err != nil {
 		d.T.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestOverTheCap(t *testing.T) {
 	const series = `recurgent_spend_used_ratio{window="day"}`
 	got, warned := call("known")
 	d.WantValue(got, "x", "generated")
-	if ratio := d.Metric(series); warned != "" || ratio != 0 {
+	if ratio := d.Highest(series); warned != "" || ratio != 0 {
 		t.Errorf("without a cap: warned of %q, ratio %v", warned, ratio)
 	}
 	for _, c := range []struct {
@@ -96,8 +96,8 @@ func TestOverTheCap(t *testing.T) {
 		capped(d, c.cap)
 		got, warned = call("known")
 		d.WantValue(got, "x", "persisted")
-		if want := float64(perForge) / float64(c.cap); warned != c.header || d.Metric(series) != want {
-			t.Errorf("cap %d: warned of %q, want %q; ratio %v, want %v", c.cap, warned, c.header, d.Metric(series), want)
+		if want := float64(perForge) / float64(c.cap); warned != c.header || d.Highest(series) != want {
+			t.Errorf("cap %d: warned of %q, want %q; ratio %v, want %v", c.cap, warned, c.header, d.Highest(series), want)
 		}
 		got, warned = call("unknown")
 		wantOver(d, got, c.cap, perForge, resets)
@@ -163,7 +163,7 @@ func TestKilledDaemonForgetsNothing(t *testing.T) {
 	}
 }
 
-// The daemon's cap bounds all namespaces together, and shows none of them what others used.
+// The daemon's cap bounds all namespaces together, and shows none of them what others used. What one used counts when it is erased, after a restart, too.
 func TestCapOfTheDaemon(t *testing.T) {
 	t.Parallel()
 	const all = 40_000 // room for one request, which reserves 16384 and its length
@@ -188,10 +188,15 @@ func TestCapOfTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLimit(d, limit{Scope: "daemon", Window: "day", Limit: all, Used: perForge, ResetsAt: resets})
-	if ratio := d.Metric(`recurgent_spend_used_ratio{window="daemon_day"}`); ratio != float64(perForge)/all {
+	if ratio := d.Highest(`recurgent_spend_used_ratio{window="daemon_day"}`); ratio != float64(perForge)/all {
 		t.Errorf("ratio %v", ratio)
 	}
 	if n := len(m.Questions()); n != 1 {
 		t.Errorf("the model was asked %d times, want once", n)
+	}
+	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/acme", nil)
+	for range 2 {
+		wantLimit(d, limit{Scope: "daemon", Window: "day", Limit: all, Used: perForge, ResetsAt: resets})
+		d.Restart()
 	}
 }

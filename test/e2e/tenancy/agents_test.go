@@ -137,7 +137,7 @@ func TestMCPCommandInANamespace(t *testing.T) {
 	m.Otherwise(greeter("anyone"))
 	d := guarded(t, m)
 	overStdio := func(env []string, args ...string) *toolUser {
-		return connect(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...)}, "")
+		return connect(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...), TerminateDuration: rig.Patience}, "")
 	}
 	root := []string{"RECURGENT_TOKEN=" + tokenRoot, "RECURGENT_URL=" + d.URL}
 	inB, inA := overStdio(root, "--namespace", "b"), overStdio(append(root, "RECURGENT_NAMESPACE=a"))

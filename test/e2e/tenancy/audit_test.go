@@ -15,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	document "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -165,6 +166,9 @@ func TestEveryOperationIsAudited(t *testing.T) {
 		e := eve.List("/v1/maintenance/audit")[0]
 		if e["id"] != left {
 			t.Errorf("%s: the reply names the entry %q, the newest is %v", op.id, left, e["id"])
+		}
+		if session, _ := e["session_id"].(string); session != "" && !chain.AboutSessions(op.action) {
+			t.Errorf("%s: its entry is erased with the session %s, which store verify would take for an alteration", op.id, session)
 		}
 		_, before := e["before"]
 		_, after := e["after"]

@@ -96,7 +96,7 @@ func TestRateOfAnIssuersPeople(t *testing.T) {
 	t.Parallel()
 	id := oidctest.New(t)
 	m := rig.NewModel(t, rig.Script{"clerk.slow": {rig.Held(rig.ProgGiven)}, "clerk.other": {rig.Held(rig.ProgGiven)}})
-	d := rig.Start(t, m, ofIssuer(id, "--oidc-rate", "0.001/s", "--oidc-concurrency", "1", "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice token-of-alice-0001 namespace=acme\n"))...)
+	d := rig.Start(t, m, ofIssuer(id, "--oidc-rate", "0.001/s", "--oidc-concurrency", "1", "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice token-of-alice-0001 namespace=acme\n"))...).One() // each replica has its own rates
 	now := time.Now()
 	first, second, bob := person(d, id.Token(t, now, nil), ""), person(d, id.Token(t, now, map[string]any{"jti": "another"}), ""), person(d, id.Token(t, now, map[string]any{"sub": "bob"}), "")
 	ok := first.Send(http.MethodGet, "/v1/sessions", nil, nil)
@@ -122,7 +122,7 @@ func TestConcurrencyOfAnIssuersPeople(t *testing.T) {
 	t.Parallel()
 	id := oidctest.New(t)
 	m := rig.NewModel(t, rig.Script{"clerk.slow": {rig.Held(rig.ProgGiven)}, "clerk.more": {rig.ProgGiven}})
-	d := rig.Start(t, m, ofIssuer(id, "--oidc-concurrency", "1")...)
+	d := rig.Start(t, m, ofIssuer(id, "--oidc-concurrency", "1")...).One()
 	now := time.Now()
 	alice, again, bob := person(d, id.Token(t, now, nil), ""), person(d, id.Token(t, now, map[string]any{"jti": "another"}), ""), person(d, id.Token(t, now, map[string]any{"sub": "bob"}), "")
 	root := person(d, id.Token(t, now, map[string]any{"sub": "root", "scope": "admin"}), "")

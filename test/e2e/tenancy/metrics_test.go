@@ -30,7 +30,7 @@ func TestMetricsNameNoNamespaceUnasked(t *testing.T) {
 			`recurgent_namespace_model_requests_total{namespace="a"} 1`, `recurgent_namespace_model_requests_total{namespace="unused"} 0`, `recurgent_namespace_tokens_total{direction="prompt",namespace="other"}`}, `namespace="b"`},
 		{[]string{"--metrics-namespaces", "a", "--metrics-public"}, []string{`recurgent_namespace_calls_total{status="ok"} 2`, "recurgent_namespace_model_requests_total 2"}, "namespace="},
 	} {
-		d := guarded(t, m, c.args...)
+		d := guarded(t, m, c.args...).One() // each replica counts what it did
 		for _, token := range []string{tokenA, tokenB} {
 			x := person(d, token, "")
 			x.Call(x.Session("clerk"), "greet", "x")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -89,6 +90,36 @@ func TestPeopleOfOneNamespace(t *testing.T) {
 	}
 	attack(t, w, h, ben)
 	prompts(t, w, ben)
+	for _, name := range []string{"ann", "ben"} {
+		for _, in := range []agent.Namespace{"a", "b"} {
+			listed(t, w, name, in, access.Scopes(access.Read|access.Call))
+			listed(t, w, name, in, access.All)
+		}
+	}
+}
+
+// listed reads each session, call and file that is listed for the person: it is there for this person, and of the one who made it unless the token may
+// operate. What is another's, in this namespace or elsewhere, is 404.
+func listed(t *testing.T, w *world, name string, in agent.Namespace, scopes access.Scopes) {
+	t.Helper()
+	token := tokenOf(name, in, scopes)
+	for list, id := range map[string]string{"/v1/sessions": "id", "/v1/calls": "call_id", "/v1/files": "id"} {
+		var page struct {
+			Data []map[string]any `json:"data"`
+		}
+		if err := json.Unmarshal(w.send(t, "GET", list, "", token, nil).body, &page); err != nil {
+			t.Fatalf("%s: %v", list, err)
+		}
+		if nothing := name == "ben" && in == "b" && (scopes != access.All || list == "/v1/files"); nothing != (len(page.Data) == 0) { // files are listed to their owner
+			t.Errorf("%s of %s in %s, who may %s, has %d entries", list, name, in, scopes, len(page.Data))
+		}
+		for _, o := range page.Data {
+			got := w.send(t, "GET", list+"/"+o[id].(string), "", token, nil)
+			if got.status != http.StatusOK || o["owner"] != nil && o["owner"] != name && scopes != access.All {
+				t.Errorf("%s of %s in %s, who may %s, has %v: %d", list, name, in, scopes, o, got.status)
+			}
+		}
+	}
 }
 
 // prompts asks for the prompt of a call, which shows the model how the calls of others failed.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
@@ -304,7 +305,8 @@ func TestFailedRegeneration(t *testing.T) {
 		}
 		m.Answer("tax", method, code(progTax70))
 		operate(d, "tax", method, "regenerate", object{"reason": "once more"}) // a person's operation overrides the delay
-		d.WantValue(d.Call(s, method, 2000), 1400, "generated")
+		rig.UntilWithin(t, 20*time.Second, "the delay of 30 s is over", func() bool { got = d.Call(s, method, 2000); return got.Program.Source != "persisted" })
+		d.WantValue(got, 1400, "generated")
 		wantCorrection(d, "tax", method, "adopted")
 	}
 }

@@ -46,7 +46,7 @@ func TestExamplesBeforeTheMethod(t *testing.T) {
 // A method whose every program breaks an example answers with an error, and no program of it is kept.
 func TestExamplesThatNoProgramHolds(t *testing.T) {
 	t.Parallel()
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {progTax60}}))
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {progTax60}})).One() // another replica would try once, too
 	examples(d, "tax", "net", example(700, 1000))
 	got := d.Call(d.Session("tax"), "net", 10)
 	if got.Outcome.OK {
@@ -93,6 +93,7 @@ func TestBoundsOfExamples(t *testing.T) {
 	refuse("invalid_example", object{"id": "a/b", "args": list(1), "expect": object{"value": 1}})
 	refuse("invalid_example", object{"id": "a\u202eb", "args": list(1), "expect": object{"value": 1}})
 	refuse("invalid_example", object{"args": list(1), "expect": object{}})
+	refuse("invalid_example", object{"args": list(1), "expect": object{"error_type": "Not Found"}})   // no program has such an error
 	refuse("invalid_example", object{"args": list(1), "expect": object{"schema": object{"type": 7}}}) // no program could hold it
 	refuse("invalid_example", object{"args": list(1), "expect": object{"schema": object{"$ref": "file:///etc/passwd"}}})
 	setter := d.Send(http.MethodPut, rig.MethodPath("r", "name=")+"/examples", rig.Encode(t, object{"examples": list(example(1, 1))}), nil)
@@ -109,6 +110,7 @@ func TestBoundsOfExamples(t *testing.T) {
 	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("r", "m"), object{"code": rig.ProgEcho})
 	call := d.Call(d.Session("r"), "m", "one more")
 	refused(d, call.CallID, object{"verdict": "right"}, http.StatusRequestEntityTooLarge, "too_large")
+	refused(d, call.CallID, object{"verdict": "wrong", "expected_error_type": "Not Found"}, http.StatusUnprocessableEntity, "invalid_verdict")
 	verdict(d, call, object{"verdict": "wrong"}) // without an example there is room
 	verdict(d, d.Call(call.SessionID, "m", 3), object{"verdict": "wrong", "expected": 9})
 	kept := d.Get(path)["examples"].([]any)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -22,7 +23,7 @@ func TestKindsOfCalls(t *testing.T) {
 	if len(x.Delegated) != 1 || x.Delegated[0].Method != "add" || len(x.Effects) != 1 {
 		t.Fatalf("nested: %+v, %+v", x.Delegated, x.Effects)
 	}
-	says(t, page, "call calculator.add, "+x.Delegated[0].CallID+": ok")
+	says(t, page, "call calculator.add, "+x.Delegated[0].CallID+": ok", "2 model requests and 30 tokens with those of the calls below it")
 	_, page = explained(d, x.Delegated[0].CallID)
 	says(t, page, "recurgentd why "+nests.CallID)
 
@@ -80,7 +81,7 @@ func TestRunningCall(t *testing.T) {
 	m.Release()
 }
 
-// Another's call is not there for a token without the right to operate.
+// Another's call is not there for a token without the right to operate, and one's own is explained with requests that the token may send.
 func TestAnothersCall(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgGiven}})
@@ -90,8 +91,13 @@ func TestAnothersCall(t *testing.T) {
 	alice := d.As("alice-secret-of-32-characters-xx")
 	call := alice.Call(alice.Session("r"), "m", 1)
 	path := "/v1/calls/" + call.CallID + "/why"
-	if id := alice.Get(path)["call_id"]; id != call.CallID {
-		t.Errorf("the owner: %v", id)
+	var x why.Explanation
+	alice.Do(http.StatusOK, http.MethodGet, path, nil).Into(t, &x)
+	if x.CallID != call.CallID || len(x.Next) < 3 {
+		t.Errorf("the owner: %+v", x)
+	}
+	for _, step := range x.Next {
+		take(alice, step)
 	}
 	for _, token := range []string{"bob-secret-of-32-characters-xxxx", "carol-secret-of-32-characters-x"} {
 		d.As(token).Do(http.StatusNotFound, http.MethodGet, path, nil)

@@ -39,6 +39,9 @@ func TestOutage(t *testing.T) {
 	d.WantError(got, "provider")
 	x, page := explained(d, got.CallID)
 	says(t, page, "A model was to write a program: no program was stored.", "provider")
+	if strings.Contains(page, "passed  confinement") {
+		t.Errorf("nothing ran, and was confined:\n%s", page)
+	}
 	if x.Selection.Program != "none" || len(x.Alternatives) > 0 || x.Cost.Money != nil {
 		t.Errorf("%+v, %+v, %+v", x.Selection, x.Alternatives, x.Cost)
 	}

@@ -73,7 +73,7 @@ func TestLifeOfAMethod(t *testing.T) {
 	regenerated := d.Call(s, "m", 1)
 
 	x, page := explained(d, cold.CallID)
-	says(t, page, "A model was to write a program: no program was stored. gen-1 answered, written for this call.", "gate: ", "r.other: the call named m", "nobody has judged it")
+	says(t, page, "A model was to write a program: no program was stored. gen-1 answered, written for this call.", "gate: ", "r.other: another method: the call named m", "nobody has judged it")
 	if !x.Selection.Same || x.Cost.Usage.ModelRequests != 1 || x.Cost.Attempts != 1 || x.Selection.Trigger != "initial_forge" {
 		t.Errorf("cold: %+v, %+v", x.Selection, x.Cost)
 	}
@@ -106,17 +106,23 @@ func TestLifeOfAMethod(t *testing.T) {
 func follow(d *rig.Daemon, steps []why.Step) {
 	d.T.Helper()
 	for _, step := range steps {
-		body := []byte(step.Body)
-		if string(body) == "null" {
-			body = nil
-		}
-		if r := d.Send(step.Method, step.Path, body, nil); r.Status >= 400 {
-			d.T.Errorf("%s: %s %s %s: %d %s", step.Name, step.Method, step.Path, body, r.Status, r.Body)
-		}
+		take(d, step)
 		if args := strings.Fields(step.Command); len(args) > 0 {
 			if out, errs, code := d.Client(args[1:]...); code != 0 {
 				d.T.Errorf("%s: exit %d\n%s%s", step.Command, code, out, errs)
 			}
 		}
+	}
+}
+
+// take sends the request of a step.
+func take(d *rig.Daemon, step why.Step) {
+	d.T.Helper()
+	body := []byte(step.Body)
+	if string(body) == "null" {
+		body = nil
+	}
+	if r := d.Send(step.Method, step.Path, body, nil); r.Status >= 400 {
+		d.T.Errorf("%s: %s %s %s: %d %s", step.Name, step.Method, step.Path, body, r.Status, r.Body)
 	}
 }

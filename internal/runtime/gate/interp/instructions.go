@@ -69,7 +69,7 @@ func (c *compiler) convertInstr(in *ssa.Convert) op {
 	if lends(in) {
 		return lendOp(isText(in.Type()), c.off(in), c.off(in.X))
 	}
-	return c.convert(in.Type(), in.X.Type(), c.off(in), c.off(in.X))
+	return c.withoutRoom(in, c.convert(in.Type(), in.X.Type(), c.off(in), c.off(in.X)))
 }
 
 func (c *compiler) multiConvert(in *ssa.MultiConvert) op {

@@ -73,6 +73,7 @@ func compileProgram(p *gate.Program, work *meter) (out *Compiled, err error) {
 	}
 	mc = newMachine(prog, compiled)
 	mc.work = work
+	mc.constantTexts = convertedTexts(p.Units)
 	mc.types.numberLocals(p.Units[len(p.Units)-1].Files)
 	for _, u := range p.Units {
 		mc.main = prog.Package(u.Pkg)

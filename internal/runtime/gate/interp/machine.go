@@ -39,6 +39,8 @@ type machine struct {
 
 	instructions map[reflectType]func(*compiler, ssa.Instruction) op // by go/ssa's type
 
+	constantTexts map[token.Pos]bool // conversions of them
+
 	natives *symbols.Natives
 	reached map[reflectType]reach // of types of parameters
 	work    *meter                // nil but in tests

@@ -15,6 +15,7 @@ func natives(env *rt.Env) *symbols.Natives {
 	n.Add("slices.overlap", overlap)
 	n.Add("maps.clone", cloneMap)
 	n.Add("iter.pull", pull)
+	n.Add("hash/maphash.appendComparable", appendComparable)
 	return n
 }
 

@@ -28,6 +28,7 @@ func Apply(file *ast.File, info *types.Info, pkg *types.Package, source string) 
 			o.packageVariables(g)
 		}
 	}
+	ast.Inspect(file, o.unlisted)
 	ast.Inspect(file, o.visit)
 	bound := o.bindMethods(file)
 	return o.changed || bound || o.count > 0, o.failure
@@ -72,7 +73,8 @@ func (o *orderer) visit(n ast.Node) bool {
 func (o *orderer) list(stmts []ast.Stmt) []ast.Stmt {
 	var out []ast.Stmt
 	for _, s := range stmts {
-		out = append(out, o.place(s)...)
+		again := o.storedAgain(s)
+		out = append(append(out, o.place(s)...), again...)
 	}
 	return out
 }

@@ -438,6 +438,14 @@ func TestRefusedOrder(t *testing.T) {
 			`refused at a.saves;`},
 		{"a post statement that recovers", "for ; i < 3; x, i = recover(), i + f() { show() }",
 			"refused at x,"},
+		{"an append to the list of what is appended, in a condition", "var n node; if n.kids = append(n.kids, n); ok { show() }",
+			"refused at n.kids"},
+		{"the same of a variable that a function literal changes", "var n node; k := func() { n.n = 2 }; if n.kids = append(n.kids, n); ok { k() }",
+			"refused at n.kids"},
+		{"the same behind a loop", "var n node; for ; ok; n.kids = append(n.kids, n) { show() }",
+			"refused at n.kids"},
+		{"the same before a switch", "var n node; switch n.kids = append(n.kids, n); { case ok: show() }",
+			"refused at n.kids"},
 	})
 }
 

@@ -151,6 +151,39 @@ func (l *Log) Backward(ctx context.Context, before Place, visit func(line []byte
 	return nil
 }
 
+// Forward visits the lines from a place on up to another, the first first, until visit reports that it is done. It does not keep the log from
+// growing meanwhile.
+func (l *Log) Forward(ctx context.Context, from, end Place, visit func(line []byte) (bool, error)) error {
+	l.mu.RLock()
+	segments := append(slices.Clone(l.closed), Segment{number: l.number, bytes: l.bytes})
+	l.mu.RUnlock()
+	for _, seg := range segments {
+		start, stop := int64(0), seg.bytes
+		if seg.number < from.Segment || seg.number > end.Segment {
+			continue
+		}
+		if seg.number == from.Segment {
+			start = from.Bytes
+		}
+		if seg.number == end.Segment {
+			stop = end.Bytes
+		}
+		f, err := l.open(seg.number)
+		if vfs.NotExist(err) {
+			continue // dropped meanwhile, or empty
+		}
+		if err != nil {
+			return err
+		}
+		done, err := Forward(ctx, f, start, stop, visit)
+		_ = f.Close() // it was only read
+		if done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // open opens a segment, wherever it is now.
 func (l *Log) open(number int) (vfs.File, error) {
 	l.mu.RLock()

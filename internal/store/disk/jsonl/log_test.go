@@ -179,6 +179,21 @@ func TestLogPages(t *testing.T) {
 			if want := upTo(id)[max(0, id-3):]; !same(got, want) {
 				t.Errorf("before %d: got %v, want %v", id, got, want)
 			}
+			forward := func(from, end Place, most int) (got []string) {
+				if err := l.Forward(t.Context(), from, end, func(line []byte) (bool, error) {
+					got = append(got, Member(line, "id"))
+					return len(got) == most, nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			if got, want := forward(*at, l.End(), 3), upTo(12)[id:min(id+3, 12)]; !same(got, want) {
+				t.Errorf("from %d: got %v, want %v", id, got, want)
+			}
+			if got, want := forward(Place{}, *at, 100), upTo(id); !same(got, want) {
+				t.Errorf("up to %d: got %v, want %v", id, got, want)
+			}
 		}
 		if at, err := l.Locate(Key("none"), func([]byte) bool { return true }); at != nil || err != nil {
 			t.Errorf("got %v, %v for a key that is not there", at, err)

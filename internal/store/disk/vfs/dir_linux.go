@@ -109,7 +109,10 @@ func lock(name, path string, again func() bool) (unlock func() error, err error)
 	if err := f.Truncate(0); err == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for LockedError; the lock holds without it
 	}
-	return f.Close, nil
+	return func() error {
+		// Closing alone would leave the lock to a child that is being started.
+		return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+	}, nil
 }
 
 // holderIn reads the id of the process that holds the lock file.

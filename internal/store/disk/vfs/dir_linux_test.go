@@ -74,3 +74,54 @@ func TestLock(t *testing.T) {
 		}
 	}
 }
+
+// A lock that was given back is free, although a child that is being started still has a copy of the descriptor.
+func TestUnlockBesideACopy(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // as the kernel names it
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "LOCK")
+	never := func() bool { return false }
+	unlock, err := lock("LOCK", path, never)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := copyOf(t, path)
+	defer func() { _ = unix.Close(held) }()
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := lock("LOCK", path, never)
+	if err != nil {
+		t.Fatalf("after it was given back: %v", err)
+	}
+	if err := again(); err != nil {
+		t.Error(err)
+	}
+}
+
+// copyOf returns a copy of this process's descriptor of the file, as a child has it before it executes its program.
+func copyOf(t *testing.T, path string) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err != nil || name != path {
+			continue
+		}
+		n, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err = unix.Dup(n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	t.Fatalf("%s is not open", path)
+	return 0
+}

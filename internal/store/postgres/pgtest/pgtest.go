@@ -203,10 +203,14 @@ func (c *Cluster) Kill(tb testing.TB) {
 	}
 }
 
-// KillStandby does the same to the standby. Commits wait until RestartStandby.
+// KillStandby does the same to the standby, and returns when the primary has noticed, where it runs. Commits wait until RestartStandby.
 func (c *Cluster) KillStandby(tb testing.TB) {
 	tb.Helper()
-	if err := c.standby.kill(); err != nil {
+	err := c.standby.kill()
+	if err == nil && c.primary.running() {
+		err = c.primary.untilReplication("")
+	}
+	if err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -286,15 +290,20 @@ func (c *Cluster) addStandby() error {
 	return nil
 }
 
-// untilSynchronous waits until commits wait for the standby. A session learns of new settings between two statements only.
-func (s *server) untilSynchronous() error {
+// untilSynchronous waits until commits wait for the standby.
+func (s *server) untilSynchronous() error { return s.untilReplication("sync") }
+
+// untilReplication waits until the standby's state is that one, "" for none that is connected. A session learns of new settings between two
+// statements only.
+func (s *server) untilReplication(want string) error {
+	got := ""
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		got, err := s.sql("postgres", "SELECT FROM pg_sleep(0.05)", "SELECT sync_state FROM pg_stat_replication")
-		if err != nil || strings.HasSuffix(got, "sync") && !strings.HasSuffix(got, "async") {
+		out, err := s.sql("postgres", "SELECT FROM pg_sleep(0.05)", "SELECT sync_state FROM pg_stat_replication")
+		if got = strings.TrimSpace(out); err != nil || got == want {
 			return err
 		}
 	}
-	return fmt.Errorf("pgtest: the standby is not synchronous after %s", patience)
+	return fmt.Errorf("pgtest: the standby is %q after %s, not %q", got, patience, want)
 }
 
 // ProcessorTime is what the primary's processes took so far.

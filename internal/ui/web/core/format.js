@@ -1,29 +1,40 @@
 // Values as people read them.
 import { Exact } from './api.js';
+import { present } from './clock.js';
+import { signal } from './html.js';
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
-const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', hour12: false });
-const counts = new Intl.NumberFormat();
+const hourCycle = 'h23'; // midnight is 00:00
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle });
+const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle });
+const date = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', hourCycle });
+const counts = new Intl.NumberFormat('en'); // as all other numbers here: 1,234 stands beside 1.234
 
-/** time is the clock's today, else the date with it. @param {string | undefined | null} at @param {Date} [now] */
-export function time(at, now = new Date()) {
+/** time is the clock's today, the date with it this year, else the date. @param {string | undefined | null} at @param {Date} [now] */
+export function time(at, now = present()) {
   if (!at) return '–';
   const t = new Date(at);
-  return t.toDateString() === now.toDateString() ? clock.format(t) : day.format(t);
+  return t.toDateString() === now.toDateString() ? clock.format(t) : (t.getFullYear() === now.getFullYear() ? day : date).format(t);
 }
 
 /** @param {string | undefined | null} at */
 export const fullTime = (at) => (at ? full.format(new Date(at)) : '–');
 
-/** ago is how long ago a time was. @param {string | undefined | null} at @param {Date} [now] */
-export function ago(at, now = new Date()) {
+/** How often ages were looked at anew. */
+export const ages = signal(0);
+
+/** ago is how long ago a time was. What shows it is drawn again as time passes. @param {string | undefined | null} at @param {Date} [now] */
+export function ago(at, now = present()) {
+  void ages.value;
   if (!at) return 'never';
   const s = Math.round((now.getTime() - new Date(at).getTime()) / 1000);
   const size = Math.abs(s);
   const text = size < 60 ? `${size} s` : size < 3600 ? `${Math.floor(size / 60)} min` : size < 86400 ? `${Math.floor(size / 3600)} h` : `${Math.floor(size / 86400)} d`;
   return s < 0 ? `in ${text}` : size < 5 ? 'just now' : `${text} ago`;
 }
+
+/** used is ago, but for the year 1, which the interface shows for what nobody used. @param {string | undefined | null} at */
+export const used = (at) => ago(at?.startsWith('0001') ? null : at);
 
 /** duration of milliseconds. @param {number | undefined | null} ms */
 export function duration(ms) {
@@ -53,16 +64,17 @@ export const money = (amount, currency, digits = 4) => (amount === undefined || 
 /** @param {number | undefined | null} part from 0 to 1 */
 export const percent = (part) => (part === undefined || part === null ? '–' : `${(part * 100).toFixed(part && part < 0.1 ? 1 : 0)} %`);
 
+/** cut is the beginning of a text that is longer than most, and never half a character. @param {string} s @param {number} most */
+const cut = (s, most) => (s.length > most ? s.slice(0, most).replace(/[\ud800-\udbff]$/, '') + '…' : s);
+
 /** json is a value on one line, cut to a length. @param {any} value @param {number} [most] */
 export function json(value, most = 120) {
-  const s = value instanceof Exact ? value.text : JSON.stringify(value) ?? '–';
-  return s.length > most ? s.slice(0, most) + '…' : s;
+  return cut(value instanceof Exact ? value.text : JSON.stringify(value) ?? '–', most);
 }
 
 /** args are a call's arguments as one writes them. @param {any[] | null | undefined} list @param {Record<string, any> | null | undefined} named @param {number} [most] */
 export function args(list, named, most = 120) {
-  const all = [...(list || []).map((v) => json(v, most)), ...Object.entries(named || {}).map(([k, v]) => `${k}: ${json(v, most)}`)].join(', ');
-  return all.length > most ? all.slice(0, most) + '…' : all;
+  return cut([...(list || []).map((v) => json(v, most)), ...Object.entries(named || {}).map(([k, v]) => `${k}: ${json(v, most)}`)].join(', '), most);
 }
 
 /** words makes a stored name readable. @param {string | undefined | null} name */
@@ -73,3 +85,6 @@ export const source = (name) => (name === 'persisted' ? 'stored' : name === 'gen
 
 /** plural is a number with its noun. @param {number} n @param {string} noun @param {string} [many] */
 export const plural = (n, noun, many) => `${count(n)} ${n === 1 ? noun : many || noun + 's'}`;
+
+/** returned says how many calls a program answered with an error of its own, which is neither ok nor a failure. @param {any} of an artifact or a generation */
+export const returned = (of) => (of.authored_error_count ? `, ${count(of.authored_error_count)} answered with an error that the program returned` : '');

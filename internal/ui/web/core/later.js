@@ -1,5 +1,6 @@
 // Parts of the console that are loaded when they are first shown, so that the first page is there soon.
 import { html, useEffect, useState } from './html.js';
+import { Problem } from './api.js';
 import { Failure } from '../parts/failure.js';
 
 /** What those parts look like. It is loaded once. @type {Promise<any> | undefined} */
@@ -18,7 +19,7 @@ export function later(load, plain) {
     const [, setTurn] = useState(0);
     const [error, setError] = useState(/** @type {any} */ (null));
     useEffect(() => {
-      if (!Part) Promise.all([load(), plain || styled()]).then(([m]) => ((Part = m.default), setTurn(1)), () => setError(new Error('The page could not be loaded. The daemon does not answer, or has been updated.')));
+      if (!Part) Promise.all([load(), plain || styled()]).then(([m]) => ((Part = m.default), setTurn(1)), () => setError(new Problem({ title: 'The page could not be loaded', detail: 'The daemon does not answer, or has been updated.', hint: 'Check that recurgentd is running, then load the page again.' })));
     }, []);
     useEffect(() => void (Part && props.onShown?.()), [Part]);
     if (error) return html`<${Failure} error=${error} retry=${() => location.reload()} />`;

@@ -1,9 +1,9 @@
 // The shell: what is around every page.
-import { html, render, useEffect, useState } from './html.js';
+import { html, render, useEffect, useRef, useState } from './html.js';
 import { later } from './later.js';
 import { route, href, go } from './route.js';
 import { theme, nextTheme } from './theme.js';
-import { token, who, waiting, helping, locked, setToken, can } from './session.js';
+import { token, entry, who, waiting, helping, locked, setToken, can } from './session.js';
 import { get } from './api.js';
 import { Messages } from '../parts/message.js';
 import { Failure } from '../parts/failure.js';
@@ -37,7 +37,7 @@ function Content() {
 }
 let first = /** @type {string | null} */ (route.value.parts.join('/'));
 
-const heading = () => /** @type {HTMLElement | null} */ (document.querySelector('main h1'));
+const heading = () => /** @type {HTMLElement | null} */ (document.querySelector('main:not([hidden]) h1'));
 
 /** @param {{onShown: () => void}} p */
 function Missing({ onShown }) {
@@ -59,28 +59,30 @@ function Bar() {
     <a class="brand" href=${href(['live'])}>recurgentd</a>
     ${locked.value === null ? html`<${Nav} />` : html`<span class="pages"></span>`}
     <div class="self">
-      ${who.value && token.value && locked.value === null && html`<span class="quiet" title=${`May: ${who.value.scopes.join(', ')}`}>${who.value.name}${who.value.namespace === 'default' ? '' : ` in ${who.value.namespace}`}</span>
+      ${token.value && locked.value === null && html`${who.value && html`<span class="quiet" title=${`May: ${who.value.scopes.join(', ')}`}>${who.value.name}${who.value.namespace === 'default' ? '' : ` in ${who.value.namespace}`}</span>`}
         <button type="button" onClick=${() => setToken('')}>Sign out</button>`}
       <button type="button" onClick=${nextTheme}>${label}</button>
-      <button type="button" onClick=${() => (helping.value = true)} aria-label="Help: keyboard">?</button>
+      ${locked.value === null && html`<button type="button" onClick=${() => (helping.value = true)} aria-label="Help: keyboard">?</button>`}
     </div>
   </header>`;
 }
 
 /** useWho asks the daemon who the token's owner is. */
 function useWho() {
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [answer, setAnswer] = useState(/** @type {{of?: number, error?: any}} */ ({}));
   const [turn, setTurn] = useState(0);
+  const of = entry.value;
   useEffect(() => {
     let dropped = false;
-    setError(null);
+    setAnswer({});
     get('/v1/me').then(
-      (w) => dropped || ((who.value = w), (locked.value = null)),
-      (e) => dropped || setError(e),
+      (w) => dropped || ((who.value = w), setAnswer({ of })),
+      (error) => dropped || setAnswer({ of, error }),
     );
     return () => void (dropped = true);
-  }, [token.value, turn]);
-  return { error, retry: () => setTurn((n) => n + 1) };
+  }, [of, turn]);
+  const current = answer.of === of;
+  return { known: current && !answer.error, error: current ? answer.error : null, retry: () => setTurn((n) => n + 1) };
 }
 
 /** useWaiting keeps the number of those things that wait, for whoever may decide them. */
@@ -90,17 +92,25 @@ function useWaiting() {
     if (!decides) return;
     const watched = import('./waiting.js').then((m) => m.watch(), () => () => {});
     return () => void watched.then((end) => end());
-  }, [decides, token.value]);
+  }, [decides, entry.value]);
 }
 
+/** App keeps the page while it asks for another token, with what somebody typed in it, for the same person. */
 function App() {
-  const { error, retry } = useWho();
+  const { known, error, retry } = useWho();
   useWaiting();
-  if (locked.value !== null) return html`<${Bar} /><main id="main"><${SignIn} /></main>`;
-  return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+  const asks = locked.value !== null;
+  const open = known && !asks;
+  const asked = useRef(false);
+  useEffect(() => {
+    if (open && asked.current && document.activeElement === document.body) heading()?.focus();
+    asked.current = asks || (asked.current && !open);
+  }, [open, asks]);
+  return html`${!asks && html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>`}
     <${Bar} />
-    <main id="main">${who.value ? html`<${Content} />` : error ? html`<${Failure} error=${error} retry=${retry} />` : html`<p class="quiet" role="status">Loading …</p>`}</main>
-    ${helping.value && html`<${Help} />`}
+    ${!open && html`<main>${asks ? html`<${SignIn} />` : error ? html`<${Failure} error=${error} retry=${retry} />` : html`<p class="quiet" role="status">Loading …</p>`}</main>`}
+    ${who.value && html`<main id="main" hidden=${!open}><${Content} key=${`${who.value.namespace} ${who.value.name}`} /></main>`}
+    ${helping.value && !asks && html`<${Help} />`}
     <${Messages} />`;
 }
 
@@ -112,3 +122,4 @@ function skip(e) {
 
 render(html`<${App} />`, document.body);
 import('./keys.js').then((m) => m.listen((page) => can(pages[page].scope) && go(href([page]))), () => {});
+import('./focus.js').then((m) => m.keep(), () => {});

@@ -6,10 +6,13 @@ const KEY = 'recurgent.token';
 /** The token, '' without one. */
 export const token = signal(sessionStorage.getItem(KEY) || '');
 
-/** Whether the daemon wants a token that this tab does not have, and why. */
+/** How often a token was set, the same one again included. */
+export const entry = signal(0);
+
+/** Whether the daemon wants a token that this tab does not have, and why. Until there is one, nothing else is sent. */
 export const locked = signal(/** @type {string | null} */ (null));
 
-/** What the daemon says of whoever looks; null before it has answered. */
+/** What the daemon says of whoever looks; null before it has answered. Where a token is refused in the middle, it is that of the last one. */
 export const who = signal(/** @type {import('./types').Me | null} */ (null));
 
 /** How much waits in the inbox; 0 where that is not known. */
@@ -18,12 +21,16 @@ export const waiting = signal(0);
 /** Whether the list of keys is shown. */
 export const helping = signal(false);
 
-/** @param {string} value '' signs out */
+/** @param {string} value '' signs out, and forgets what is on the page */
 export function setToken(value) {
   if (value) sessionStorage.setItem(KEY, value);
-  else sessionStorage.removeItem(KEY);
+  else {
+    sessionStorage.removeItem(KEY);
+    who.value = null;
+  }
+  locked.value = null;
   token.value = value;
-  who.value = null;
+  entry.value++;
 }
 
 /** can reports whether a request that needs the scope would be allowed.

@@ -7,9 +7,11 @@ import { can } from '../core/session.js';
 import { Page, Badge } from '../parts/page.js';
 import { Empty, Shown, useLoad } from '../parts/load.js';
 import { Listing, usePage } from '../parts/listing.js';
+import { Search } from '../parts/search.js';
 import { Action } from '../parts/action.js';
 import { Dialog } from '../parts/dialog.js';
-import { Json } from '../parts/value.js';
+import { Diff } from '../parts/diff.js';
+import { Json, pretty } from '../parts/value.js';
 import { toMethod, toTool } from '../parts/calls.js';
 
 /** Target leads to what was changed, where its name says what that is. @param {{of: any}} p */
@@ -31,7 +33,7 @@ export default function Audit({ query }) {
   const of = usePage('/v1/maintenance/audit', { principal: query.principal });
   const head = of.data?.head;
   return html`<${Page} title="Audit" note=${html`What people changed, newest first.${head?.seq ? html` Each entry holds the hash of the one before; the last, ${head.seq}, has <code title=${head.hash}>${head.hash.slice(0, 12)}</code>` : ''}`}>
-    <form class="filters" role="search" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}><label>By<input type="search" placeholder="a person's name" data-search value=${query.principal || ''} spellcheck=${false} onChange=${(/** @type {any} */ e) => setQuery({ principal: e.target.value.trim() })} /></label></form>
+    <form class="filters" role="search" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}><label>By<${Search} placeholder="a person's name" data-search value=${query.principal || ''} onEnter=${(/** @type {string} */ principal) => setQuery({ principal })} /></label></form>
     <${Listing} of=${of} label="Audit trail" id=${(/** @type {any} */ e) => e.id} filtered=${!!query.principal} columns=${[
       { title: 'Operation', cell: (/** @type {any} */ e) => html`<a href=${shown(e.id)}>${words(e.action)}</a>${e.undone_by && html` <${Badge} text="undone" />`}` },
       { title: 'Target', wide: true, cell: (/** @type {any} */ e) => html`<${Target} of=${e} />${e.reason && html` <span class="quiet">“${e.reason}”</span>`}` },
@@ -54,7 +56,12 @@ function Entry({ id, page, onClose }) {
     ${e.undo_request && !can(e.undo_request.scopes.join(' ')) && html`<p class="quiet">Undoing it needs the ${e.undo_request.scopes.length > 1 ? 'scopes' : 'scope'} ${e.undo_request.scopes.join(' and ')}.</p>`}
     ${!e.undo && html`<p class="quiet">There is no undo of such an operation.</p>`}
     ${e.erased && html`<p class="quiet">Its content was erased together with its session.</p>`}
-    ${e.before !== undefined && e.before !== null && html`<h3>Before</h3><${Json} value=${e.before} />`}
-    ${e.after !== undefined && e.after !== null && html`<h3>After</h3><${Json} value=${e.after} />`}`}</${Shown}>
+    <${Change} before=${e.before} after=${e.after} />`}</${Shown}>
     <form method="dialog" class="buttons"><button type="submit" class="main">Close</button></form></${Dialog}>`;
 }
+
+const there = (/** @type {any} */ v) => v !== undefined && v !== null;
+
+/** Change shows the state before and after, side by side where there are both. @param {{before: any, after: any}} p */
+const Change = ({ before, after }) => there(before) && there(after) ? html`<${Diff} before=${pretty(before)} after=${pretty(after)} names=${['before', 'after']} lang="json" />`
+  : html`${there(before) && html`<h3>Before</h3><${Json} value=${before} />`}${there(after) && html`<h3>After</h3><${Json} value=${after} />`}`;

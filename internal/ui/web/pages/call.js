@@ -3,7 +3,7 @@ import { html, useEffect, useState } from '../core/html.js';
 import { get, path } from '../core/api.js';
 import { href } from '../core/route.js';
 import { forest } from '../core/tree.js';
-import { args, duration, fullTime, plural, source, words } from '../core/format.js';
+import { duration, fullTime, plural, source, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
 import { absent, Empty, Shown, useLoad, Failure } from '../parts/load.js';
 import { Action, Curl } from '../parts/action.js';
@@ -11,7 +11,7 @@ import { Code, Json } from '../parts/value.js';
 import { Table } from '../parts/table.js';
 import { Judge } from '../parts/judge.js';
 import { Attempts, Stages, useStages } from '../parts/stages.js';
-import { columns, named, State, toMethod, toTool, toCall } from '../parts/calls.js';
+import { asked, columns, erased, named, State, toMethod, toTool, toCall } from '../parts/calls.js';
 
 /** @param {{parts: string[]}} p */
 export default function Call({ parts }) {
@@ -21,7 +21,7 @@ export default function Call({ parts }) {
   const running = call?.outcome_status === 'running';
   const stages = useStages(id, running, of.reload);
   return html`<${Page} name=${call ? named(call) : 'Call'} crumbs=${[{ href: href(['live']), text: 'Live' }, ...(call ? [{ href: toTool(call.role), text: call.role }] : [])]}
-      title=${call ? html`<a href=${toMethod(call.role, call.method)}>${named(call)}</a><span class="args">(${args(call.args, call.kwargs, 60)})</span>` : 'Call'}
+      title=${call ? html`<a href=${toMethod(call.role, call.method)}>${named(call)}</a><span class="args">(${asked(call, 60)})</span>` : 'Call'}
       actions=${call && html`${running && html`<${Action} label="Cancel" path=${path`/v1/calls/${id}/cancel`} body=${{}} scope="call" danger onDone=${of.reload} />`}
         <${Curl} method="GET" path=${path`/v1/calls/${id}`} of="Read this call" text="Copy as curl" />`}>
     ${absent(of.error) ? html`<${Empty} title="There is no such call."><p>The log no longer has it, or it belongs to somebody else.</p><p><a href=${href(['live'], { log: 1 })}>Call log</a></p></${Empty}>`
@@ -40,7 +40,7 @@ function Whole({ call, running, stages, reload }) {
       <${Section} title="Stages">${running || (stages.length && !call.stages) ? html`<${Stages} of=${stages} running=${running} />` : null}${!running && html`<${Attempts} call=${call} />`}</${Section}>
     </div><div>
       <${Section} title="Facts"><${About} call=${call} /></${Section}>
-      <${Section} title="Arguments"><${Json} value=${Object.keys(call.kwargs || {}).length ? { args: call.args, kwargs: call.kwargs } : call.args} /></${Section}>
+      <${Section} title="Arguments">${erased(call) ? html`<p class="quiet">They were erased together with the session.</p>` : html`<${Json} label="Arguments" value=${Object.keys(call.kwargs || {}).length ? { args: call.args, kwargs: call.kwargs } : call.args} />`}</${Section}>
       ${call.code && html`<${Section} title="Program" actions=${html`${call.generation && html`<a href=${toMethod(call.role, call.method, { tab: 'generations', generation: call.generation })}>${call.generation}</a>`}`}><${Code} code=${call.code} /></${Section}>`}
       ${!running && html`<${Replay} call=${call} />`}
       <${Nested} call=${call} />

@@ -6,19 +6,22 @@ import { Dialog } from '../parts/dialog.js';
 
 export function SignIn() {
   const [value, setValue] = useState('');
+  const [bad, setBad] = useState(false);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => field.current?.focus(), []);
   const submit = (/** @type {Event} */ e) => {
     e.preventDefault();
-    if (!value.trim()) return;
-    locked.value = null;
-    setToken(value.trim());
+    const token = value.trim();
+    const sendable = /^[\x21-\x7e]*$/.test(token); // no header carries anything else
+    setBad(!sendable);
+    if (!token || !sendable) return;
+    setToken(token);
     setValue('');
   };
   return html`<form class="signin card" onSubmit=${submit}>
     <h1 tabindex="-1">Sign in</h1>
     <p>This daemon asks for an access token. It stays in this tab until the tab is closed, and goes nowhere else.</p>
-    ${locked.value && html`<p class="failure" role="alert">${locked.value[0].toUpperCase() + locked.value.slice(1)}. Check it, or ask for another one.</p>`}
+    ${bad ? html`<p class="failure" role="alert">No token has blanks or such characters. Copy it again, without what stands around it.</p>` : locked.value && html`<p class="failure" role="alert">${locked.value[0].toUpperCase() + locked.value.slice(1)}. Check it, or ask for another one.</p>`}
     <label>Access token<input ref=${field} type="password" autocomplete="off" spellcheck=${false} value=${value} onInput=${(/** @type {any} */ e) => setValue(e.target.value)} required /></label>
     <div class="buttons"><button type="submit" class="main">Sign in</button></div>
     <p class="quiet">Tokens are lines of the file that <code>--auth-tokens-file</code> names, or come from the issuer of <code>--oidc-issuer</code>.</p>

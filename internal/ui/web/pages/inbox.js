@@ -17,7 +17,7 @@ export default function Inbox({ query }) {
   const of = usePage('/v1/inbox', { kind: query.kind }, 20);
   const data = of.data;
   return html`<${Page} title="Inbox" note="What waits for a decision. An entry goes away by itself once it is decided.">
-    <form class="filters" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}><label>Kind<select onChange=${(/** @type {any} */ e) => setQuery({ kind: e.target.value })}>${[['', 'all'], ...kinds].map(([v, text]) => html`<option value=${v} selected=${(query.kind || '') === v}>${text}</option>`)}</select></label></form>
+    <form class="filters" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}><label>Kind<select data-search onChange=${(/** @type {any} */ e) => setQuery({ kind: e.target.value })}>${[['', 'all'], ...kinds].map(([v, text]) => html`<option value=${v} selected=${(query.kind || '') === v}>${text}</option>`)}</select></label></form>
     ${of.error && html`<${Failure} error=${of.error} retry=${of.reload} />`}
     ${!data && of.loading && html`<p class="quiet" role="status">Loading …</p>`}
     ${data && (data.data.length ? html`<ul class="entries">${data.data.map((/** @type {any} */ e) => html`<${Entry} key=${e.id} of=${e} onDone=${of.reload} />`)}</ul>`

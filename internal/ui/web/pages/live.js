@@ -2,11 +2,13 @@
 import { html, useEffect, useRef, useState } from '../core/html.js';
 import { get } from '../core/api.js';
 import { follow } from '../core/stream.js';
-import { setQuery } from '../core/route.js';
-import { can } from '../core/session.js';
+import { returns } from '../core/returns.js';
+import { href, setQuery } from '../core/route.js';
+import { can, entry } from '../core/session.js';
 import { forest } from '../core/tree.js';
 import { plural } from '../core/format.js';
 import { Page } from '../parts/page.js';
+import { Search } from '../parts/search.js';
 import { Table } from '../parts/table.js';
 import { Empty, Failure } from '../parts/failure.js';
 import { columns } from '../parts/calls.js';
@@ -17,9 +19,10 @@ const Log = later(() => import('./log.js'), true);
 const KEPT = 200; // calls in view
 const POLL = 2000; // ms between looks at what runs, while the page is visible
 
-/** filter makes the query of the log of the page's own. @param {Record<string, string>} q */
+/** filter makes the query of the log of the page's own. Links name role and method apart: a role may have dots. @param {Record<string, string>} q */
 export function filter(q) {
-  const [role, method] = (q.q || '').split('.', 2);
+  const dot = q.q ? q.q.lastIndexOf('.') : -1;
+  const [role, method] = dot < 0 ? [q.q || q.role, q.method] : [q.q.slice(0, dot), q.q.slice(dot + 1)];
   return { session_id: q.session, role: role || undefined, method: method || undefined, status: q.status, source: q.source, error_type: q.error, weak_success: q.weak };
 }
 
@@ -51,9 +54,11 @@ function useCalls(f, paused) {
       setState({ calls: ended, running: page.data.filter((/** @type {any} */ c) => !hasEnded(c)), missed: 0 });
       return (newest?.data || page.data).find(hasEnded)?.call_id || '';
     };
+    held.current = []; // those are of another filter
     let queue = /** @type {any[]} */ ([]);
     let frame = 0;
     const flush = () => {
+      cancelAnimationFrame(frame);
       frame = 0;
       const news = queue;
       queue = [];
@@ -68,7 +73,8 @@ function useCalls(f, paused) {
         onEvent: (e) => {
           if (e.type !== 'call.finished' || !keeps(e.data, f)) return;
           queue.push(e.data);
-          frame ||= requestAnimationFrame(flush);
+          if (queue.length >= KEPT) flush(); // a page that is not seen has no frames
+          else frame ||= requestAnimationFrame(flush);
         },
         onState: (s, problem) => setState((old) => ({ ...old, lost: s === 'lost' ? problem || true : undefined })),
       }),
@@ -79,7 +85,16 @@ function useCalls(f, paused) {
       get('/v1/calls', { ...f, status: 'running', limit: 100 }, stop.signal).then((page) => setState((s) => (s.running.length || page.data.length ? { ...s, running: page.data } : s)), () => {});
     }, POLL);
     return () => (stop.abort(), clearInterval(running), cancelAnimationFrame(frame));
-  }, [shape]);
+  }, [shape, entry.value]);
+  useEffect(() => { // verdicts that were given elsewhere
+    if (!returns.value) return;
+    const stop = new AbortController();
+    get('/v1/calls', { ...f, limit: 100 }, stop.signal).then((page) => {
+      const now = new Map(page.data.map((/** @type {any} */ c) => [c.call_id, c]));
+      setState((s) => ({ ...s, calls: s.calls?.map((c) => now.get(c.call_id) || c) }));
+    }, () => {});
+    return () => stop.abort();
+  }, [returns.value]);
   useEffect(() => {
     if (paused || !held.current.length) return;
     const news = held.current;
@@ -133,10 +148,11 @@ export function Filters({ query }) {
   const pick = (/** @type {string} */ name, /** @type {string} */ label, /** @type {[string, string][]} */ options) => html`<label>${label}<select onChange=${set(name)}>
     ${[['', 'all'], ...options].map(([v, text]) => html`<option value=${v} selected=${(query[name] || '') === v}>${text}</option>`)}</select></label>`;
   return html`<form class="filters" role="search" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
-    <label>Role or role.method<input type="search" data-search value=${query.q || ''} placeholder="calculator.add" spellcheck=${false} onChange=${set('q')} /></label>
+    <label>Role or role.method<${Search} data-search value=${query.q || [query.role, query.method].filter(Boolean).join('.')} placeholder="calculator.add" onEnter=${(/** @type {string} */ q) => setQuery({ q, role: '', method: '' })} /></label>
+    ${[['session', 'Session'], ['error', 'Error type']].map(([name, label]) => query[name] && html`<label key=${name}>${label}<${Search} value=${query[name]} onEnter=${(/** @type {string} */ v) => setQuery({ [name]: v })} /></label>`)}
     ${pick('status', 'Outcome', [['ok', 'ok'], ['error', 'error'], ['running', 'running']])}
     ${pick('source', 'Program', [['persisted', 'stored'], ['generated', 'forged'], ['repaired', 'repaired'], ['none', 'none']])}
     <label class="check"><input type="checkbox" checked=${query.weak === 'true'} onChange=${(/** @type {any} */ e) => setQuery({ weak: e.target.checked ? 'true' : '' })} />weak successes only</label>
-    ${!query.log && html`<button type="button" class="link" onClick=${() => setQuery({ log: '1' })}>Older calls</button>`}
+    ${!query.log && html`<a href=${href(['live'], { ...query, log: 1 })}>Older calls</a>`}
   </form>`;
 }

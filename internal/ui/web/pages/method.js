@@ -2,7 +2,7 @@
 import { html } from '../core/html.js';
 import { get, path } from '../core/api.js';
 import { href } from '../core/route.js';
-import { ago, count, fullTime, percent, plural, words } from '../core/format.js';
+import { ago, count, fullTime, percent, plural, returned, used, words } from '../core/format.js';
 import { Page, Section, Facts, Badge, Tabs } from '../parts/page.js';
 import { absent, Shown, useLoad, Empty } from '../parts/load.js';
 import { Action } from '../parts/action.js';
@@ -23,7 +23,7 @@ export default function Method({ role, method, query }) {
     .map(([id, text]) => ({ id, text, href: toMethod(role, method, { tab: id === 'program' ? '' : id }) }));
   const m = of.data;
   if (absent(of.error)) return html`<${Page} title="${role}.${method}" crumbs=${[{ href: href(['tools']), text: 'Tools' }, { href: toTool(role), text: role }]}>
-    <${Empty} title="This method has no program."><p>Nobody called it, no program for it has passed yet, or it is archived: then Audit has its undo.</p><p><a href=${href(['live'], { log: 1, q: `${role}.${method}` })}>Its calls</a></p></${Empty}>
+    <${Empty} title="This method has no program."><p>Nobody called it, no program for it has passed yet, or it is archived: then Audit has its undo.</p><p><a href=${href(['live'], { log: 1, role, method })}>Its calls</a></p></${Empty}>
     <${Examples} of=${{ role, method_name: method }} url=${url} /></${Page}>`;
   return html`<${Page} title="${role}.${method}" crumbs=${[{ href: href(['tools']), text: 'Tools' }, { href: toTool(role), text: role }]}
       actions=${m && html`<${Operations} of=${m} url=${url} onDone=${of.reload} />`}>
@@ -60,12 +60,12 @@ function Program({ of }) {
         ['State', html`<${Badge} text=${of.quarantined ? 'quarantined' : of.lifecycle_state} />${of.pinned ? html` <${Badge} text="pinned" />` : null}${of.doubted ? html` <${Badge} text="doubted" />` : null}${of.approved ? html` <${Badge} text="approved" />` : null}`],
         ['Quarantined', of.quarantine_reason],
         ['Correction', c && c.state !== 'none' && html`<${Badge} text=${c.state} /> ${c.last_error || ''} ${c.next_try_at ? `next ${ago(c.next_try_at)}` : ''}`],
-        ['Calls', `${count(of.success_count)} ok, ${count(of.failure_count)} failed; of the recent ones ${percent(of.recent_failure_rate)} failed`],
+        ['Calls', `${count(of.success_count)} ok, ${count(of.failure_count)} failed${returned(of)}; of the recent ones ${percent(of.recent_failure_rate)} failed`],
         ['Last failure', of.last_failure_reason && html`${of.last_failure_class && html`<span class="quiet">${of.last_failure_class}: </span>`}${of.last_failure_reason}`],
         ['Reuse', of.cacheable ? 'answers later calls without the model' : `no: ${words(of.cacheability_reason)}`],
         ['Compiled', of.native && !['idle', 'off'].includes(of.native.state) && html`${of.native.state}${of.native.checks ? `, ${of.native.checked} of ${of.native.checks} calls reproduced` : ''}${of.native.why ? `: ${of.native.why}` : ''}`],
         ['Made', html`<time datetime=${of.created_at} title=${fullTime(of.created_at)}>${ago(of.created_at)}</time>, by ${of.model || 'a person'}`],
-        ['Last used', ago(of.last_used_at)],
+        ['Last used', used(of.last_used_at)],
         ['Repairs', of.repair_count_since_regen > 0 && plural(of.repair_count_since_regen, 'repair') + ' since it was last written from scratch'],
       ]} /></${Section}>
       <${Section} title="Interface">${of.interface ? html`<${Interface} of=${of.interface} />` : html`<p class="quiet">Its parameters are not known.</p>`}</${Section}>

@@ -1,11 +1,12 @@
 // Policy: its switches, and what each would change now.
-import { html, useState } from '../core/html.js';
+import { html } from '../core/html.js';
 import { get, send } from '../core/api.js';
 import { can } from '../core/session.js';
 import { json, plural, words } from '../core/format.js';
 import { Page, Section, Badge } from '../parts/page.js';
 import { Shown, useLoad, Failure } from '../parts/load.js';
 import { Action } from '../parts/action.js';
+import { useDraft } from '../parts/draft.js';
 import { Table } from '../parts/table.js';
 import { toCall } from '../parts/calls.js';
 
@@ -43,21 +44,30 @@ export default function Policy() {
   return html`<${Page} title="Policy" note=${can('operate') ? 'Change a switch to see which of the last calls it would have decided differently. Nothing takes effect until you confirm. Every change is in the audit trail and can be undone.' : 'Changing the policy needs the scope operate.'}><${Shown} of=${of}>${(/** @type {any} */ p) => html`<${Switches} policy=${p} reload=${of.reload} />`}</${Shown}></${Page}>`;
 }
 
+/** What was typed for a switch: its value, where that is one, its text, where that is JSON, and what was stored when it was begun. @typedef {{value?: any, text?: string, was: any}} Typed */
+
+const some = (/** @type {[string, Typed][]} */ all) => (all.length ? Object.fromEntries(all) : undefined);
+const same = (/** @type {any} */ a, /** @type {any} */ b) => JSON.stringify(a) === JSON.stringify(b);
+
 /** @param {{policy: any, reload: () => void}} p */
 function Switches({ policy, reload }) {
-  const [patch, setPatch] = useState(/** @type {Record<string, any>} */ ({}));
+  const [draft, setDraft] = useDraft('/v1/policy');
+  const typed = Object.entries(/** @type {Record<string, Typed>} */ (draft || {}));
+  const patch = Object.fromEntries(typed.filter(([, t]) => 'value' in t).map(([k, t]) => [k, t.value]));
+  const moved = typed.filter(([k, t]) => !same(t.was, policy[k]));
   const named = groups.flatMap(([, g]) => Object.keys(g));
   const others = Object.fromEntries(Object.keys(policy).filter((k) => !named.includes(k) && k !== 'redact_version').map((k) => [k, rest[k] || '']));
-  const set = (/** @type {string} */ k, /** @type {any} */ v) => setPatch((old) => {
-    const { [k]: _, ...others } = old;
-    return JSON.stringify(v) === JSON.stringify(policy[k]) ? others : { ...others, [k]: v };
-  });
-  const changed = Object.keys(patch).length;
-  return html`${changed > 0 && html`<${Section} title=${`${plural(changed, 'change')} not saved yet`} actions=${html`<button type="button" onClick=${() => setPatch({})}>Discard</button>
-      <${Action} label="Change the policy" method="PATCH" path="/v1/policy" body=${patch} headers=${PATCH} scope="operate" main confirm=${html`It takes effect at once: <code>${json(patch, 300)}</code>`} onDone=${() => (setPatch({}), reload())} />`}>
-      <${DryRun} patch=${patch} /></${Section}>`}
+  const set = (/** @type {string} */ k, /** @type {Omit<Typed, 'was'>} */ t) => {
+    const others = typed.filter(([name]) => name !== k);
+    setDraft(some('value' in t && same(t.value, policy[k]) ? others : [...others, [k, { ...t, was: draft?.[k] ? draft[k].was : policy[k] }]]));
+  };
+  const sends = Object.keys(patch).length > 0;
+  return html`${typed.length > 0 && html`<div class="unsaved"><${Section} title=${`${plural(typed.length, 'change')} not saved yet`} actions=${html`<button type="button" onClick=${() => setDraft(undefined)}>Discard</button>
+      ${sends && html`<${Action} label="Change the policy" method="PATCH" path="/v1/policy" body=${patch} headers=${PATCH} scope="operate" main confirm=${html`It takes effect at once: <code>${json(patch, 300)}</code>`} onDone=${() => (setDraft((/** @type {any} */ now) => some(Object.entries(now || {}).filter(([k, t]) => !('value' in t) || !same(t.value, patch[k])))), reload())} />`}`}>
+      ${moved.map(([k]) => html`<p class="wrong" role="status">The stored <code>${k}</code> was changed since you typed. It is now <code>${json(policy[k], 300)}</code></p>`)}
+      ${sends && html`<${DryRun} patch=${patch} />`}</${Section}></div>`}
     ${[...groups, /** @type {[string, Record<string, string>]} */ (['Others', others])].map(([title, members]) => html`<${Section} title=${title}><div class="switches">
-      ${Object.entries(members).filter(([k]) => k in policy).sort(([a], [b]) => broad(policy[a]) - broad(policy[b])).map(([k, what]) => html`<${Switch} key=${k} name=${k} what=${what} value=${k in patch ? patch[k] : policy[k]} was=${policy[k]} onChange=${(/** @type {any} */ v) => set(k, v)} />`)}
+      ${Object.entries(members).filter(([k]) => k in policy).sort(([a], [b]) => broad(policy[a]) - broad(policy[b])).map(([k, what]) => html`<${Switch} key=${k} name=${k} what=${what} typed=${draft?.[k]} was=${policy[k]} onChange=${(/** @type {any} */ t) => set(k, t)} />`)}
     </div></${Section}>`)}`;
 }
 
@@ -73,36 +83,37 @@ const Scalar = ({ of, value, off, onChange }) => choices[of] ? html`<select disa
 /** broad ones stand below the others, so that these leave no gaps. @param {any} v */
 const broad = (v) => Number(!!v && typeof v === 'object');
 
-/** @param {{name: string, what: string, value: any, was: any, onChange: (v: any) => void}} p */
-function Switch({ name, what, value, was, onChange }) {
-  const [text, setText] = useState(/** @type {string | null} */ (null));
-  const [bad, setBad] = useState(false);
+/** @param {{name: string, what: string, typed?: Typed, was: any, onChange: (t: Omit<Typed, 'was'>) => void}} p */
+function Switch({ name, what, typed, was, onChange }) {
+  const bad = !!typed && !('value' in typed);
+  const value = typed && !bad ? typed.value : was;
   const off = !can(name === 'spend' ? 'admin' : 'operate');
   const label = html`<span><code>${name}</code>${what && html`<span class="quiet">${what}</span>`}</span>`;
-  const differs = JSON.stringify(value) !== JSON.stringify(was);
+  const differs = !same(value, was);
+  const to = (/** @type {any} */ value) => onChange({ value });
   const read = (/** @type {any} */ e) => {
-    setText(e.target.value);
+    const text = e.target.value;
+    let value;
     try {
-      const v = JSON.parse(e.target.value);
-      setBad(typeof v !== typeof was);
-      if (typeof v === typeof was) onChange(v);
+      value = JSON.parse(text);
     } catch {
-      setBad(true);
+      // It has no type then.
     }
+    onChange(typeof value === typeof was ? { text, value } : { text });
   };
   const look = ['switch', differs && 'differs', was && typeof was === 'object' && 'broad'].filter(Boolean).join(' ');
-  if (flat(was)) return html`<div class=${look} role="group" aria-label=${name}>${label}<span class="value members">${Object.keys(was).map((k) => html`<label key=${k}>${member(k)}<${Scalar} of="${name}.${k}" value=${value[k]} off=${off} onChange=${(/** @type {any} */ v) => onChange({ ...value, [k]: v })} /></label>`)}</span></div>`;
-  const input = typeof was !== 'object' ? html`<${Scalar} of=${name} value=${value} off=${off} onChange=${onChange} />`
-    : html`<textarea rows=${Math.min(8, Math.ceil(JSON.stringify(value).length / 100))} spellcheck=${false} disabled=${off} value=${text !== null && (bad || differs) ? text : JSON.stringify(value)} onInput=${read} aria-invalid=${bad ? 'true' : undefined}></textarea>`;
+  if (flat(was)) return html`<div class=${look} role="group" aria-label=${name}>${label}<span class="value members">${Object.keys(was).map((k) => html`<label key=${k}>${member(k)}<${Scalar} of="${name}.${k}" value=${value[k]} off=${off} onChange=${(/** @type {any} */ v) => to({ ...value, [k]: v })} /></label>`)}</span></div>`;
+  const input = typeof was !== 'object' ? html`<${Scalar} of=${name} value=${value} off=${off} onChange=${to} />`
+    : html`<textarea rows=${Math.min(8, Math.ceil(JSON.stringify(value).length / 100))} spellcheck=${false} disabled=${off} value=${typed?.text ?? JSON.stringify(value)} onInput=${read} aria-invalid=${bad ? 'true' : undefined}></textarea>`;
   return html`<label class=${look}>${label}<span class="value">${input}${bad && html`<span class="wrong" role="alert">This is not JSON of the same type.</span>`}</span></label>`;
 }
 
 /** DryRun runs the selection of the last calls again under the patch. @param {{patch: Record<string, any>}} p */
 function DryRun({ patch }) {
   const of = useLoad((signal) => can('operate') ? send('POST', '/v1/policy/simulate', { body: { patch, calls: LOOKED }, signal }) : Promise.resolve(null), [JSON.stringify(patch)]);
-  if (of.error) return html`<${Failure} error=${of.error} />`;
   const d = of.data;
-  if (!d) return html`<p class="quiet" role="status">Simulating on the last calls …</p>`;
+  if (of.error && !of.loading) return html`<${Failure} error=${of.error} />`;
+  if (!d || of.loading) return html`<p class="quiet" role="status">Simulating on the last calls …</p>`;
   return html`<p role="status">${d.changed.length ? html`Of the last ${plural(d.looked_at, 'call')}, <strong>${d.changed.length}</strong> would have been decided differently.` : d.looked_at === 0 ? 'There are no calls yet to simulate this on.' : d.looked_at === 1 ? 'The only call would have been decided the same.' : `None of the last ${plural(d.looked_at, 'call')} would have been decided differently.`}
       ${d.not_known > 0 && html` <span class="quiet">For ${d.not_known} too little is kept to decide.</span>`}</p>
     ${d.changed.length > 0 && html`<${Table} label="Calls that would change" rows=${d.changed.slice(0, 20)} id=${(/** @type {any} */ c) => c.call_id} columns=${[

@@ -7,7 +7,8 @@ import { ago, args, count, duration, fullTime, source, time, words } from '../co
 import { Page, Section, Facts, Badge } from '../parts/page.js';
 import { absent, Shown, useLoad, Empty, Failure } from '../parts/load.js';
 import { Listing, usePage } from '../parts/listing.js';
-import { Action, Curl } from '../parts/action.js';
+import { Action, Curl, Submit } from '../parts/action.js';
+import { Unsaved, useDraft, useForm } from '../parts/draft.js';
 import { Json } from '../parts/value.js';
 import { toCall } from '../parts/calls.js';
 
@@ -38,6 +39,7 @@ function New() {
   const [state, setState] = useState(/** @type {{busy?: boolean, error?: any}} */ ({}));
   const submit = async (/** @type {Event} */ e) => {
     e.preventDefault();
+    if (state.busy) return;
     setState({ busy: true });
     try {
       const session = await send('POST', '/v1/sessions', { body: { role } });
@@ -50,7 +52,7 @@ function New() {
     <form class="fields card narrow" onSubmit=${submit}>
       <label><span>Role <span class="quiet">the tool whose methods you call, any name</span></span><input value=${role} required maxlength="200" onInput=${(/** @type {any} */ e) => setRole(e.target.value)} autofocus /></label>
       ${state.error && html`<${Failure} error=${state.error} />`}
-      <div class="buttons"><span class="action"><button type="submit" class="main" disabled=${state.busy}>Start</button><${Curl} method="POST" path="/v1/sessions" body=${{ role }} of="Start" /></span></div>
+      <div class="buttons"><span class="action"><${Submit} busy=${state.busy}>Start</${Submit}><${Curl} method="POST" path="/v1/sessions" body=${{ role }} of="Start" /></span></div>
     </form></${Page}>`;
 }
 
@@ -60,8 +62,9 @@ function Session({ id }) {
   const context = useLoad((signal) => get(path`/v1/sessions/${id}/context`, {}, signal), [id]);
   const history = usePage(path`/v1/sessions/${id}/history`, { order: 'desc' }, 30);
   const again = () => (of.reload(), context.reload(), history.reload());
+  const [, setTyped] = useDraft(calls(id));
   return html`<${Page} title=${of.data?.role || 'Session'} crumbs=${[{ href: href(['sessions']), text: 'Sessions' }]}
-      actions=${of.data && html`<a class="button" href=${href(['live'], { log: 1, session: id })}>Calls</a><${Action} label="Delete" method="DELETE" path=${path`/v1/sessions/${id}`} scope="call" danger confirm="The session is deleted, and the arguments and values of its calls are erased everywhere. This cannot be undone." onDone=${() => go(href(['sessions']), { replace: true })} />`}>
+      actions=${of.data && html`<a class="button" href=${href(['live'], { log: 1, session: id })}>Calls</a><${Action} label="Delete" method="DELETE" path=${path`/v1/sessions/${id}`} scope="call" danger confirm="The session is deleted, and the arguments and values of its calls are erased everywhere. This cannot be undone." onDone=${() => (setTyped(undefined), go(href(['sessions']), { replace: true }))} />`}>
     ${absent(of.error) ? html`<${Empty} title="There is no such session."><p>It was deleted or has expired, or it belongs to somebody else.</p><p><a href=${href(['sessions'])}>Sessions</a></p></${Empty}>`
     : html`<${Shown} of=${of}>${(/** @type {any} */ s) => html`<div class="columns"><div>
         ${can('call') && html`<${Talk} session=${s} onDone=${again} />`}
@@ -79,11 +82,13 @@ function Session({ id }) {
   </${Page}>`;
 }
 
+const calls = (/** @type {string} */ id) => path`/v1/sessions/${id}/calls`;
+
 /** Talk makes a call in the session, and leads to it while it runs. @param {{session: any, onDone: () => void}} p */
 function Talk({ session, onDone }) {
-  const [method, setMethod] = useState('');
-  const [input, setInput] = useState('');
-  const [role, setRole] = useState('');
+  const [called, setCalled] = useState({ method: '', input: '', role: '' });
+  const url = calls(session.id);
+  const [{ method, input, role }, change, typed, setTyped] = useForm(url, called);
   const [state, setState] = useState(/** @type {{busy?: boolean, error?: any, reply?: any}} */ ({}));
   let list = /** @type {any} */ ([]);
   let named = /** @type {any} */ ({});
@@ -95,14 +100,16 @@ function Talk({ session, onDone }) {
   } catch {
     bad = 'Arguments are JSON values with commas between, such as 2, "text", or an object for arguments by name.';
   }
-  const url = path`/v1/sessions/${session.id}/calls`;
   const body = { method: method.trim(), args: list, kwargs: named, ...(role.trim() && { role: role.trim() }) };
   const submit = async (/** @type {Event} */ e) => {
     e.preventDefault();
+    if (state.busy) return;
     if (bad) return setState({});
     setState({ busy: true });
     try {
       const reply = await send('POST', url, { body, headers: { Prefer: 'respond-async, wait=2' } });
+      setCalled({ method, input, role });
+      setTyped((/** @type {any} */ now) => (now === typed ? undefined : now));
       if (reply.status) return go(toCall(reply.call_id));
       setState({ reply });
       onDone();
@@ -110,14 +117,14 @@ function Talk({ session, onDone }) {
       setState({ error });
     }
   };
-  const set = (/** @type {(v: string) => void} */ f) => (/** @type {any} */ e) => f(e.target.value);
+  const set = (/** @type {string} */ name) => (/** @type {any} */ e) => change({ [name]: e.target.value });
   const o = state.reply?.outcome;
   return html`<${Section} title="Call a method">
     <form class="talk" onSubmit=${submit}>
-      <label>Method<input value=${method} required placeholder="add" spellcheck=${false} onInput=${set(setMethod)} data-search /></label>
-      <label class="grow">Arguments<input value=${input} placeholder="2, 3" spellcheck=${false} onInput=${set(setInput)} aria-invalid=${bad ? 'true' : undefined} /></label>
-      <label>Role<input value=${role} placeholder=${session.role} spellcheck=${false} onInput=${set(setRole)} /></label>
-      <span class="action"><button type="submit" class="main" disabled=${state.busy} aria-busy=${state.busy ? 'true' : undefined}>Call</button><${Curl} method="POST" path=${url} body=${body} of="Call" /></span>
+      <label>Method<input value=${method} required placeholder="add" spellcheck=${false} onInput=${set('method')} data-search /></label>
+      <label class="grow">Arguments<input value=${input} placeholder="2, 3" spellcheck=${false} onInput=${set('input')} aria-invalid=${bad ? 'true' : undefined} /></label>
+      <label>Role<input value=${role} placeholder=${session.role} spellcheck=${false} onInput=${set('role')} /></label>
+      <span class="action"><${Submit} busy=${state.busy}>Call</${Submit}><${Curl} method="POST" path=${url} body=${body} of="Call" /></span>${typed && html`<${Unsaved} onDiscard=${() => setTyped(undefined)} />`}
     </form>
     ${bad && html`<p class="wrong" role="alert">${bad}</p>`}
     ${state.busy && html`<p class="quiet" role="status">Running. After two seconds the page of the call opens.</p>`}

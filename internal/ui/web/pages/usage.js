@@ -1,6 +1,7 @@
 // Usage: requests, tokens and cost, by day, role, method and owner, and what is left of the caps.
 import { html, useEffect, useRef } from '../core/html.js';
 import { get } from '../core/api.js';
+import { present } from '../core/clock.js';
 import { setQuery } from '../core/route.js';
 import { can } from '../core/session.js';
 import { isDark, theme } from '../core/theme.js';
@@ -18,7 +19,7 @@ const groups = ['role', 'method', 'owner', 'day'];
 const spans = { 7: '7 days', 30: '30 days', 90: '90 days' };
 
 /** since is the beginning of the day so many days ago, in UTC. @param {string} days */
-const since = (days) => new Date(Math.floor(Date.now() / 86400e3 - Number(days) + 1) * 86400e3).toISOString();
+const since = (days) => new Date(Math.floor(present().getTime() / 86400e3 - Number(days) + 1) * 86400e3).toISOString();
 
 /** @param {{query: Record<string, string>}} p */
 export default function Usage({ query }) {
@@ -47,6 +48,7 @@ function Totals({ of }) {
     ['Calls', count(calls)], ['Without the model', calls ? percent(sum(of.data, 'warm_calls') / calls) : '–'], ['Model requests', count(sum(of.data, 'model_requests'))],
     ['Tokens', count(sum(of.data, 'prompt_tokens') + sum(of.data, 'completion_tokens'))], of.currency ? ['Cost', money(sum(of.data, 'cost'), of.currency, 2)] : ['Cost: no prices', '–'],
     ['Saved requests', count(sum(of.data, 'saved_requests'))], ['Saved tokens', count(sum(of.data, 'saved_tokens'))],
+    ...(of.currency ? [['Saved cost', money(sum(of.data, 'saved_cost'), of.currency, 2)]] : []),
   ];
   return html`<div class="figures">${figures.map(([name, value]) => html`<div class="figure"><strong>${value}</strong><span class="quiet">${name}</span></div>`)}</div>`;
 }
@@ -60,7 +62,7 @@ const Rows = ({ of, by }) => html`<${Listing} of=${of} label="Usage by ${by}" id
   { title: 'Tokens in', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.prompt_tokens) },
   { title: 'Tokens out', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.completion_tokens) },
   { title: of.data?.currency ? `Cost, ${of.data.currency}` : 'Cost', num: true, cell: (/** @type {any} */ r) => money(r.cost) },
-  { title: 'Saved requests', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.saved_requests) },
+  { title: 'Saved requests', num: true, cell: (/** @type {any} */ r) => count(r.saved_requests) },
   { title: 'Saved tokens', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.saved_tokens) },
 ]} />`;
 
@@ -78,13 +80,13 @@ const nothing = { calls: 0, warm_calls: 0, model_requests: 0, prompt_tokens: 0, 
 function Plots({ rows, currency, days }) {
   const known = new Map(rows.map((r) => [r.key, r]));
   const x = /** @type {number[]} */ ([]);
-  for (let at = Date.parse(since(days)); at <= Date.now(); at += 86400e3) x.push(at / 1000);
+  for (let at = Date.parse(since(days)); at <= present().getTime(); at += 86400e3) x.push(at / 1000);
   const all = x.map((at) => known.get(new Date(at * 1000).toISOString().slice(0, 10)) || nothing);
   const priced = all.every((r) => r.cost !== null);
   return html`<div class="plots">
     <${Plot} title="Calls a day" x=${x} over series=${[['all', all.map((r) => r.calls)], ['by stored programs', all.map((r) => r.warm_calls)]]} />
     <${Plot} title="Model requests a day" x=${x} series=${[['sent', all.map((r) => r.model_requests)], ['saved', all.map((r) => r.saved_requests ?? 0)]]} />
-    ${priced && all.some((r) => r.cost) ? html`<${Plot} title=${`Cost a day, ${currency}`} x=${x} series=${[['cost', all.map((r) => r.cost)], ['saved', all.map((r) => r.saved_cost ?? 0)]]} />`
+    ${priced && all.some((r) => r.cost) ? html`<${Plot} title=${`Cost a day, ${currency}`} x=${x} parts series=${[['cost', all.map((r) => r.cost)], ['saved', all.map((r) => r.saved_cost ?? 0)]]} />`
       : html`<${Plot} title="Tokens a day" x=${x} series=${[['in', all.map((r) => r.prompt_tokens)], ['out', all.map((r) => r.completion_tokens)]]} />`}
   </div>`;
 }
@@ -97,8 +99,8 @@ const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric',
 
 /** Plot draws two bars for each day, beside each other or, where the second is a part of the first, over each other. What it
  * shows stands in the table too, for those who do not see it.
- * @param {{title: string, x: number[], series: [string, number[]][], over?: boolean}} p */
-function Plot({ title, x, series, over }) {
+ * @param {{title: string, x: number[], series: [string, number[]][], over?: boolean, parts?: boolean}} p parts: of money, not whole numbers */
+function Plot({ title, x, series, over, parts }) {
   const at = useRef(/** @type {HTMLElement | null} */ (null));
   const data = JSON.stringify([x, series]);
   const mode = isDark() ? 'dark' : 'light';
@@ -110,14 +112,14 @@ function Plot({ title, x, series, over }) {
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { show: false }, font: '12px system-ui' };
     const plot = new uPlot({
       width: box.clientWidth, height: HEIGHT, cursor: { show: false }, legend: { show: true, live: false },
-      scales: { x: { time: true, range: (u, min, max) => [min - 43200, max + 43200] }, y: { range: (u, min, max) => [0, Math.max(max || 0, 1) * 1.1] } },
+      scales: { x: { time: true, range: (u, min, max) => [min - 43200, max + 43200] }, y: { range: (u, min, max) => [0, (parts ? max || 1 : Math.max(max || 0, 1)) * 1.1] } },
       tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), 'Etc/UTC'),
-      axes: [{ ...axis, grid: { show: false }, size: 30, incrs: [1, 2, 7, 14, 28].map((n) => n * 86400), values: (u, ticks) => ticks.map((t) => day.format(t * 1000)), space: 60 }, { ...axis, size: 48, incrs: whole, values: (u, ticks) => ticks.map((t) => count(t)) }],
+      axes: [{ ...axis, grid: { show: false }, size: 30, incrs: [1, 2, 7, 14, 28].map((n) => n * 86400), values: (u, ticks) => ticks.map((t) => day.format(t * 1000)), space: 60 }, { ...axis, ...(parts ? { size: 64, values: (u, ticks) => ticks.map((t) => String(Number(t.toPrecision(6)))) } : { size: 48, incrs: whole, values: (u, ticks) => ticks.map((t) => count(t)) }) }],
       series: [{}, ...series.map(([label], i) => ({ label, stroke: marks[mode][i], fill: marks[mode][i], width: 0, points: { show: false }, paths: uPlot.paths.bars?.({ size: over ? [0.7, 28] : [0.36, 14], align: over ? 0 : i ? 1 : -1 }) }))],
     }, [x, ...series.map(([, v]) => v)], box);
     const fit = new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: HEIGHT }));
     fit.observe(box);
     return () => (fit.disconnect(), plot.destroy());
   }, [data, mode, theme.value]);
-  return html`<figure class="card"><figcaption><h2>${title}</h2></figcaption><div ref=${at} role="img" aria-label="${title}: ${series.map(([name, v]) => `${name} ${count(v.reduce((a, b) => a + b, 0))}`).join(', ')} in all"></div></figure>`;
+  return html`<figure class="card"><figcaption><h2>${title}</h2></figcaption><div ref=${at} role="img" aria-label="${title}: ${series.map(([name, v]) => `${name} ${(parts ? money : count)(v.reduce((a, b) => a + b, 0))}`).join(', ')} in all"></div></figure>`;
 }

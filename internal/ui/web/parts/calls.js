@@ -16,6 +16,12 @@ export const toTool = (role) => href(['tools', role]);
 /** named is a method as programs write it. @param {{role: string, method: string}} c */
 export const named = (c) => `${c.role}.${c.method}`;
 
+/** erased says whether a call's arguments and value are gone with its session. @param {any} c */
+export const erased = (c) => c.replayable_code === 'erased';
+
+/** asked is a call's arguments as one writes them. @param {any} c @param {number} most */
+export const asked = (c, most) => (erased(c) ? '…' : args(c.args, c.kwargs, most));
+
 /** What a call does, by the type of its newest event. */
 export const stageNames = /** @type {Record<string, string>} */ ({ 'call.queued': 'Waiting for a place', 'call.selected': 'Selected', 'call.forging': 'Forging', 'call.gate': 'Checking the program', 'call.running': 'Running', 'call.attempt_failed': 'Attempt failed', 'call.finished': 'Ended' });
 
@@ -31,7 +37,7 @@ export const origin = (c) => (c.outcome_status === 'running' && !c.program_sourc
 
 /** columns of a table of calls. @type {import('./table.js').Column[]} */
 export const columns = [
-  { title: 'Call', wide: true, cell: (c) => html`<span style=${{ paddingLeft: `${(c.indent || 0) * 18}px` }}>${c.indent ? html`<span class="branch" aria-hidden="true">└ </span>` : null}<a href=${toCall(c.call_id)}>${named(c)}</a><span class="args">(${args(c.args, c.kwargs, 90)})</span></span>` },
+  { title: 'Call', wide: true, cell: (c) => html`<span style=${{ paddingLeft: `${(c.indent || 0) * 18}px` }}>${c.indent ? html`<span class="branch" aria-hidden="true">└ </span>` : null}<a href=${toCall(c.call_id)}>${named(c)}</a><span class="args">(${asked(c, 90)})</span></span>` },
   { title: 'Outcome', cell: (c) => html`<${State} of=${c} />` },
   { title: 'Program', minor: true, cell: (c) => html`${origin(c)} ${c.generation && html`<span class="quiet">${c.generation}</span>`}` },
   { title: 'Took', num: true, cell: (c) => (c.outcome_status === 'running' ? '' : duration(c.duration_ms)) },

@@ -1,18 +1,25 @@
 // Dialogs, and what buttons say when they have copied something.
-import { html, useEffect, useRef } from '../core/html.js';
+import { html, useLayoutEffect, useRef } from '../core/html.js';
+import { locked } from '../core/session.js';
 import { say } from './message.js';
 
 export { say };
 
-/** Dialog is modal; Escape and Cancel close it. @param {{title: string, onClose: () => void, children?: any, wide?: boolean}} p */
+/** Dialog is modal; Escape and Cancel close it. While a token is asked for, it makes room for that. @param {{title: string, onClose: () => void, children?: any, wide?: boolean}} p */
 export function Dialog({ title, onClose, children, wide }) {
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => {
+  const gone = useRef(false);
+  const aside = locked.value !== null;
+  useLayoutEffect(() => {
     const before = document.activeElement;
-    ref.current?.showModal();
-    return () => before instanceof HTMLElement && before.focus();
+    return () => {
+      gone.current = true;
+      ref.current?.close(); // while it is open nothing else takes the focus
+      if (before instanceof HTMLElement) before.focus();
+    };
   }, []);
-  return html`<dialog ref=${ref} class=${wide ? 'broad' : undefined} aria-labelledby="dialog-title" onClose=${onClose}
+  useLayoutEffect(() => (aside ? ref.current?.close() : ref.current?.showModal()), [aside]);
+  return html`<dialog ref=${ref} class=${wide ? 'broad' : undefined} aria-labelledby="dialog-title" onClose=${() => gone.current || locked.value !== null || onClose()}
     onClick=${(/** @type {MouseEvent} */ e) => e.target === ref.current && ref.current?.close()}>
     <div class="inside"><h2 id="dialog-title">${title}</h2>${children}</div>
   </dialog>`;

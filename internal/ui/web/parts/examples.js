@@ -1,10 +1,11 @@
 // Examples: what a method shall answer, as a table that can be edited and run.
-import { html, useEffect, useState } from '../core/html.js';
+import { html, useEffect, useRef, useState } from '../core/html.js';
 import { decode, get, send } from '../core/api.js';
 import { can } from '../core/session.js';
 import { json, words, plural } from '../core/format.js';
 import { Section, Badge } from './page.js';
-import { Action, Curl } from './action.js';
+import { Action, Curl, Submit, takingBack } from './action.js';
+import { Unsaved, useDraft } from './draft.js';
 import { Failure, Shown, useLoad } from './load.js';
 import { pretty } from './value.js';
 import { say } from './dialog.js';
@@ -47,23 +48,38 @@ export function Examples({ of, url }) {
 
 /** @param {{of: any, url: string, examples: any[], reload: () => void}} p */
 function Editor({ of, url, examples, reload }) {
-  const [rows, setRows] = useState(/** @type {Row[]} */ ([]));
+  const [draft, setDraft] = useDraft(`${url}/examples`);
+  const [saved, setSaved] = useState({ over: examples, list: examples }); // what Save stored, until they are loaded again
   const [results, setResults] = useState(/** @type {any} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
-  useEffect(() => setRows(examples.map(row)), [examples]);
+  const stored = (saved.over === examples ? saved.list : examples).map(row);
+  const seen = /** @type {Row[]} */ (draft?.seen.filter(isActive) || []); // the stored ones that were there when somebody typed beside them
+  const rows = draft ? typedBeside(draft, stored) : stored;
+  const table = useRef(/** @type {HTMLTableSectionElement | null} */ (null));
+  const adds = useRef(false);
+  useEffect(() => {
+    if (adds.current) /** @type {HTMLElement | null | undefined} */ (table.current?.querySelector('tr:last-child textarea'))?.focus();
+    adds.current = false;
+  }, [rows.length]);
+  const edit = (/** @type {Row[]} */ to) => setDraft(texts(to) === texts(stored) ? undefined : { rows: to, seen: [...seen, ...stored.filter((r) => !among(seen, r))] });
   const edits = can('operate');
-  const active = rows.filter((r) => r.state !== 'proposed');
-  const changed = JSON.stringify(active.map((r) => [r.input, r.kind, r.expect, r.note])) !== JSON.stringify(examples.filter((e) => e.state !== 'proposed').map(row).map((r) => [r.input, r.kind, r.expect, r.note]));
-  const set = (/** @type {Row} */ r, /** @type {Partial<Row>} */ c) => setRows(rows.map((x) => (x === r ? { ...x, ...c } : x)));
+  const active = rows.filter(isActive);
+  const changed = texts(rows) !== texts(stored);
+  const moved = changed && seen.some((r) => texts([r]) !== texts(stored.filter((s) => s.id === r.id)));
+  const set = (/** @type {Row} */ r, /** @type {Partial<Row>} */ c) => edit(rows.map((x) => (x === r ? { ...x, ...c } : x)));
   const body = () => ({ examples: active.map(example) });
   const save = async () => {
+    if (busy || !changed) return;
     setBusy(true);
     setError(null);
     try {
-      await send('PUT', `${url}/examples`, { body: body() });
-      say('The examples are saved.');
+      const reply = await send('PUT', `${url}/examples`, { body: body() });
+      const undo = undoing(url, examples, reply.examples);
+      say(`The examples are saved.${undo ? '' : ' There is no undo: the example of a judged call comes back by judging the call again.'}`, undo && takingBack(undo, reload));
       setResults(null);
+      setSaved({ over: examples, list: reply.examples });
+      setDraft(undefined);
       reload();
     } catch (e) {
       setError(e);
@@ -80,22 +96,44 @@ function Editor({ of, url, examples, reload }) {
   return html`<${Section} title="Examples" note="Expected answers. Every later program must give them before it replaces the current one."
       actions=${html`${results && html`<span role="status">${results.passed} passed, ${results.failed} failed, ${results.skipped} skipped</span>`}
         ${of.code && rows.length > 0 && html`<${Action} label="Run all" path="${url}/examples/run" body=${{}} scope="operate" disabled=${changed} onDone=${setResults} done="The examples have run." />`}
-        ${edits && html`<button type="button" onClick=${() => setRows([...rows, { input: '[]', kind: 'value', expect: '', note: '', of: {} }])}>Add</button>
-          <span class="action"><button type="button" class="main" disabled=${!changed || busy} onClick=${save}>Save</button>${shown && html`<${Curl} method="PUT" path="${url}/examples" body=${shown} of="Save" />`}</span>`}`}>
+        ${edits && changed && html`<${Unsaved} onDiscard=${() => (setDraft(undefined), setError(null))} />`}
+        ${edits && html`<button type="button" onClick=${() => ((adds.current = true), edit([...rows, { input: '[]', kind: 'value', expect: '', note: '', of: {} }]))}>Add</button>
+          <span class="action"><${Submit} busy=${busy} off=${!changed} onClick=${save}>Save</${Submit}>${shown && html`<${Curl} method="PUT" path="${url}/examples" body=${shown} of="Save" />`}</span>`}`}>
+    ${moved && html`<p class="wrong" role="status">The stored examples were changed since you typed. <em>Save</em> puts these in their place, <em>Discard</em> shows them.</p>`}
     ${error && html`<${Failure} error=${error.code === undefined ? Object.assign(error, { name: 'Input' }) : error} />`}
     ${!rows.length ? html`<p class="quiet">No examples yet. Judge a call right, or add one here${edits ? '' : ' with the scope operate'}, even before the method has a program.</p>`
-      : html`<div class="scroll"><table class="edit" aria-label="Examples"><thead><tr><th scope="col">Input</th><th scope="col">Expected</th><th scope="col" class="minor">Note</th><th scope="col">Result</th><th scope="col">Decide</th></tr></thead>
-        <tbody>${rows.map((r, i) => html`<tr key=${r.id || `new-${i}`} data-row tabindex="-1">
+      : html`<div class="scroll"><table class="rows edit" aria-label="Examples"><thead><tr><th scope="col">Input</th><th scope="col">Expected</th><th scope="col">Note</th><th scope="col">Result</th><th scope="col">Decide</th></tr></thead>
+        <tbody ref=${table}>${rows.map((r, i) => html`<tr key=${r.id || `new-${i}`} data-row tabindex="-1">
           <td>${edits && r.state !== 'proposed' ? html`<textarea rows="1" aria-label="Input ${i + 1}" spellcheck=${false} value=${r.input} onInput=${(/** @type {any} */ e) => set(r, { input: e.target.value })}></textarea>` : html`<code>${r.input}</code>`}</td>
           <td>${edits && r.state !== 'proposed' ? html`<span class="pair"><select aria-label="Kind ${i + 1}" onChange=${(/** @type {any} */ e) => set(r, { kind: e.target.value })}>${[['value', 'value'], ['error_type', 'error'], ['schema', 'schema']].map(([v, text]) => html`<option value=${v} selected=${r.kind === v}>${text}</option>`)}</select>
             <textarea rows="1" aria-label="Expected ${i + 1}" spellcheck=${false} value=${r.expect} onInput=${(/** @type {any} */ e) => set(r, { expect: e.target.value })}></textarea></span>` : html`<code>${r.expect}</code>`}</td>
-          <td class="text minor">${r.note}</td>
+          <td class="note">${edits && r.state !== 'proposed' ? html`<textarea rows="1" aria-label="Note ${i + 1}" placeholder="note" maxlength="4096" value=${r.note} onInput=${(/** @type {any} */ e) => set(r, { note: e.target.value })}></textarea>` : r.note}</td>
           <td>${Result(result(r))}${r.state === 'proposed' && html`<${Badge} text="proposed" /> <span class="quiet">${r.by || ''}</span>`}</td>
           <td>${r.state === 'proposed' ? html`<${Action} label="Accept" path="${url}/examples/${r.id}/accept" body=${{}} scope="operate" main onDone=${reload} /> <${Action} label="Reject" path="${url}/examples/${r.id}/reject" body=${{}} scope="operate" onDone=${reload} />`
-            : edits && html`<button type="button" class="link" aria-label="Remove example ${i + 1}" onClick=${() => setRows(rows.filter((x) => x !== r))}>Remove</button>`}</td>
+            : edits && html`<button type="button" class="link" aria-label="Remove example ${i + 1}" onClick=${() => edit(rows.filter((x) => x !== r))}>Remove</button>`}</td>
         </tr>`)}</tbody></table></div>
         <p class="quiet">${plural(active.length, 'example')} of at most 64. Input is a JSON array of arguments, or {"kwargs": {…}}.</p>`}
   </${Section}>`;
+}
+
+const isActive = (/** @type {any} */ e) => e.state !== 'proposed';
+
+const texts = (/** @type {Row[]} */ rows) => JSON.stringify(rows.filter(isActive).map((r) => [r.input, r.kind, r.expect, r.note]));
+
+const among = (/** @type {Row[]} */ rows, /** @type {Row} */ r) => rows.some((x) => x.id === r.id);
+
+/** typedBeside is what was typed, with proposals as they stand now and, after it, what others have added since. @param {{rows: Row[], seen: Row[]}} draft @param {Row[]} stored */
+const typedBeside = (draft, stored) => [...draft.rows.flatMap((r) => (isActive(r) ? [r] : stored.filter((s) => s.id === r.id))), ...stored.filter((r) => !among(draft.seen, r))];
+
+/** undoing puts examples again as they were, unless somebody has changed them since. One that was made from a call does not come back once it is gone, or has another input: the daemon keeps what the call
+ * fetched with the example alone. Undefined where that is so. @param {string} url @param {any[]} before @param {any[]} saved */
+function undoing(url, before, saved) {
+  if (before.some((e) => isActive(e) && e.call_id && !saved.some((s) => s.id === e.id && s.call_id))) return undefined;
+  return async () => {
+    const now = await get(`${url}/examples`);
+    if (pretty(now.examples.filter(isActive)) !== pretty(saved.filter(isActive))) throw new Error('the examples were changed since.');
+    return send('PUT', `${url}/examples`, { body: { examples: before.filter(isActive) } });
+  };
 }
 
 /** @param {any} r */

@@ -11,6 +11,7 @@ export function Failure({ error, retry }) {
     ${p.message !== p.title && html`<p>${p.message}</p>`}
     ${p.errors.filter((e) => !p.message.includes(e.detail || '')).map((e) => html`<p><code>${e.pointer}</code> ${e.detail}</p>`)}
     ${p.hint && html`<p class="hint">${p.hint}</p>`}
+    ${p.retryAfter > 0 && html`<p>Try again in ${p.retryAfter} s.</p>`}
     <p class="quiet">${p.code && html`<a href="/problems/${p.code}" target="_blank" rel="noreferrer">${p.code}</a>`} ${p.requestId && html` request ${p.requestId}`}</p>
     ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
   </div>`;

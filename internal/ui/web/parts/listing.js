@@ -27,12 +27,20 @@ export function Listing({ of, columns, label, id, empty, filtered, rows }) {
     ${(list || of.error) && html`<${Pager} next=${of.data?.next_cursor} />`}`;
 }
 
-/** Pager links to the other pages of a list. @param {{next?: string | null}} p */
+/** Where each page of a list was reached from, by its address. */
+const before = /** @type {Map<string, string>} */ (new Map());
+
+/** Pager links to the other pages of a list; to the one before where this tab came from there. @param {{next?: string | null}} p */
 export function Pager({ next }) {
   const { parts, query } = route.value;
   if (!next && !query.after) return null;
+  const here = href(parts, query);
+  const first = href(parts, { ...query, after: '' });
+  const following = href(parts, { ...query, after: next });
+  const previous = before.get(here);
   return html`<nav class="pager" aria-label="Pages of the list">
-    ${query.after ? html`<a href=${href(parts, { ...query, after: '' })}>First page</a><button type="button" class="link" onClick=${() => history.back()}>Back</button>` : null}
-    ${next && html`<a href=${href(parts, { ...query, after: next })} rel="next">Next page</a>`}
+    ${query.after ? html`<a href=${first}>First page</a>` : null}
+    ${previous && previous !== first && html`<a href=${previous} rel="prev">Previous page</a>`}
+    ${next && html`<a href=${following} rel="next" onClick=${() => before.set(following, here)}>Next page</a>`}
   </nav>`;
 }

@@ -1,12 +1,16 @@
 // Data of a page: loaded when it opens, loaded again on demand, dropped when it closes.
 import { html, useEffect, useState, useCallback } from '../core/html.js';
 import { Problem } from '../core/api.js';
-import { token } from '../core/session.js';
+import { ages } from '../core/format.js';
+import { returns } from '../core/returns.js';
+import { entry } from '../core/session.js';
 import { Failure } from './failure.js';
 
 export { Failure, Empty } from './failure.js';
 
-/** useLoad calls load whenever one of deps changes, or the token, and returns what came of it. Old data stays until new data is there.
+setInterval(() => document.hidden || ages.value++, 15000);
+
+/** useLoad calls load whenever one of deps changes, when a token is set, and when somebody comes back to the tab. It returns what came of it. Old data stays until new data is there.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load @param {any[]} deps
  * @returns {{data: T | undefined, error: any, loading: boolean, reload: () => void}} */
@@ -21,7 +25,7 @@ export function useLoad(load, deps) {
       (error) => stop.signal.aborted || setState((s) => ({ data: s.data, error, loading: false })),
     );
     return () => stop.abort();
-  }, [...deps, turn, token.value]);
+  }, [...deps, turn, entry.value, returns.value]);
   return { data: state.data, error: state.error, loading: state.loading, reload: useCallback(() => setTurn((n) => n + 1), []) };
 }
 

@@ -1,6 +1,7 @@
 // The stages of a call as bars: those that were seen as they happened, with their times.
 import { html, useEffect, useState } from '../core/html.js';
 import { path } from '../core/api.js';
+import { entry } from '../core/session.js';
 import { follow } from '../core/stream.js';
 import { duration, words, plural } from '../core/format.js';
 import { stageNames } from './calls.js';
@@ -11,6 +12,7 @@ export function useStages(id, running, onEnd) {
   useEffect(() => {
     if (!running) return;
     const stop = new AbortController();
+    setStages([]);
     follow(path`/v1/calls/${id}/events`, {
       signal: stop.signal, once: true,
       onEvent: (e) => {
@@ -19,7 +21,7 @@ export function useStages(id, running, onEnd) {
       },
     });
     return () => stop.abort();
-  }, [id, running]);
+  }, [id, running, entry.value]);
   return stages;
 }
 

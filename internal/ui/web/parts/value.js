@@ -1,21 +1,16 @@
 // Values of programs and code of models, as text.
 import { html, useState } from '../core/html.js';
-import { Exact } from '../core/api.js';
 import { tokens } from '../core/highlight.js';
 import { count } from '../core/format.js';
 import { copy } from './dialog.js';
 
 /** pretty is JSON with every digit, on several lines or, without an indent, on one. @param {any} value @param {number} [indent] */
-export function pretty(value, indent = 2) {
-  const exact = /** @type {string[]} */ ([]);
-  const text = JSON.stringify(value, (k, v) => (v instanceof Exact ? `\u0000${exact.push(v.text) - 1}` : v), indent) ?? '';
-  return text.replace(/"\\u0000(\d+)"/g, (all, i) => exact[Number(i)]);
-}
+export const pretty = (value, indent = 2) => JSON.stringify(value, null, indent) ?? '';
 
-/** Json shows a value; a long one is cut until it is asked for whole. @param {{value: any, lines?: number}} p */
-export function Json({ value, lines = 24 }) {
+/** Json shows a value; a long one is cut until it is asked for whole. @param {{value: any, lines?: number, label?: string}} p */
+export function Json({ value, lines = 24, label = 'Value' }) {
   const text = typeof value === 'string' && value.includes('\n') ? value : pretty(value);
-  return html`<${Long} text=${text} lines=${lines} lang=${typeof value === 'string' ? 'text' : 'json'} label="Value" />`;
+  return html`<${Long} text=${text} lines=${lines} lang=${typeof value === 'string' ? 'text' : 'json'} label=${label} />`;
 }
 
 /** Long shows text of many lines, coloured by its language. @param {{text: string, lines?: number, lang?: string, label: string, numbers?: boolean}} p */
@@ -28,7 +23,7 @@ export function Long({ text, lines = 24, lang = 'text', label, numbers }) {
   return html`<div class="long">
     <pre tabindex="0" aria-label=${label} class=${numbers ? 'numbered' : undefined}><code>${numbers ? numbered(shown, lang) : coloured(shown, lang)}</code></pre>
     <div class="corner"><button type="button" class="curl" aria-label="Copy ${label}" onClick=${() => copy(text)}>copy</button></div>
-    ${(cut || whole) && html`<button type="button" class="link" onClick=${() => setWhole(!whole)}>${cut ? `Show all ${count(all.length)} lines` : 'Show less'}</button>`}
+    ${(cut || whole) && html`<button type="button" class="link" onClick=${() => setWhole(!whole)}>${!cut ? 'Show less' : all.length > lines + 4 ? `Show all ${count(all.length)} lines` : 'Show all of it'}</button>`}
   </div>`;
 }
 

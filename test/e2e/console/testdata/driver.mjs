@@ -11,6 +11,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
 });
 const pages = {};
+const patience = 45000; // ms
 
 /** What must never happen on a page: a refused load or script, an exception, a script of somebody else. */
 const watch = () => {
@@ -23,13 +24,23 @@ const own = {
   async open(name, options) {
     const context = await browser.newContext(options);
     await context.addInitScript(watch);
+    await own.beside(name, context);
+  },
+  /** Opens another tab of the context. */
+  async beside(name, context) {
     const page = await context.newPage();
-    page.setDefaultTimeout(45000);
+    page.setDefaultTimeout(patience);
     page.faults = [];
     page.hosts = [];
+    page.questions = [];
+    page.on('dialog', (d) => (page.questions.push(d.type()), d.accept().catch(() => {})));
     page.on('pageerror', (e) => page.faults.push(e.stack || e.message));
     page.on('request', (r) => page.hosts.push(new URL(r.url()).host));
     pages[name] = page;
+  },
+  /** Opens another tab in the window of a page, so that both share what a browser shares among tabs. */
+  async another(name, of) {
+    await own.beside(name, pages[of].context());
   },
   async axe(name) {
     await pages[name].evaluate(axe);
@@ -52,6 +63,19 @@ const own = {
     await page.cdp.send('Performance.disable');
     return all;
   },
+  /** Types a text in place of what a field has, in one step: wherever the page moves the focus meanwhile, no part of it goes to another field. */
+  async fill(name, selector, text) {
+    const field = pages[name].locator(selector).first();
+    await field.waitFor();
+    const put = (e, text) => {
+      e.focus();
+      if (document.activeElement !== e || e.readOnly) return false; // off, or replaced just now
+      e.select();
+      document.execCommand(text ? 'insertText' : 'delete', false, text);
+      return e.value === text;
+    };
+    for (const end = Date.now() + patience; !(await field.evaluate(put, text)); await field.waitFor()) if (Date.now() > end) throw new Error('the field does not take the text');
+  },
   async allInnerTexts(name, selector) {
     return pages[name].locator(selector).allInnerTexts();
   },
@@ -61,6 +85,10 @@ const own = {
   },
   async hosts(name) {
     return [...new Set(pages[name].hosts)];
+  },
+  /** The kinds of questions that the browser itself has asked; each was answered with yes. */
+  async questions(name) {
+    return pages[name].questions;
   },
   async close(name) {
     await pages[name].context().close();

@@ -1,0 +1,164 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// tail reads the end of the feed for all watchers of a store that are caught up: what that costs does not grow with their number. What it
+// reports they hear one after the other, so that none may keep it waiting.
+type tail struct {
+	reading sync.Mutex // is held while a page is read and reported
+	at      feedPlace  // up to where it has read; guarded by reading
+}
+
+// pageEvery bounds how often the tail reads, unless somebody waits for what it reports: changes that come close together are read at once.
+const pageEvery = 20 * time.Millisecond
+
+// runTail reports changes to those who are caught up until ctx ends.
+func (s *Store) runTail(ctx context.Context) {
+	poll := time.NewTicker(s.o.Poll)
+	defer poll.Stop()
+	for {
+		rung, urgent := s.bell.Wait(), s.urgent.Wait()
+		rest := time.After(pageEvery)
+		more, err := s.tailPage(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.o.Logger.Debug().Err(err).Msg("the change feed could not be read; it is tried again")
+		}
+		if more && err == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-rung:
+		case <-urgent:
+			continue
+		case <-poll.C:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-urgent:
+		case <-rest:
+		}
+	}
+}
+
+// tailPage reports the next changes to those who are caught up, and whether there may be more.
+func (s *Store) tailPage(ctx context.Context) (more bool, err error) {
+	s.tail.reading.Lock()
+	defer s.tail.reading.Unlock()
+	to := s.caughtUp()
+	if len(to) == 0 {
+		return false, nil
+	}
+	s.tail.at, more, err = s.page(ctx, s.tail.at, to)
+	return more, err
+}
+
+// caughtUp returns the watchers for which the tail reads.
+func (s *Store) caughtUp() []*watcher {
+	return slices.DeleteFunc(s.awaiting(), func(w *watcher) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return !w.caught
+	})
+}
+
+// feedPage is how many changes are read at once.
+const feedPage = 256
+
+// page reports the next changes behind a place to watchers. It returns up to where it has read, and whether there may be more.
+func (s *Store) page(ctx context.Context, at feedPlace, to []*watcher) (_ feedPlace, more bool, err error) {
+	ctx, end, err := s.health.while(ctx)
+	if err != nil {
+		return at, false, err
+	}
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit) // a connection may be dead that looks alive, and all watchers wait for it
+	defer cancel()
+	changes, err := s.changesBehind(ctx, at)
+	if err != nil {
+		return at, false, err
+	}
+	var floor feedPlace // is looked at after the changes: they may have been removed just before
+	if err := s.pool.QueryRow(ctx, "SELECT xid::text::int8, n FROM feed_floor").Scan(&floor.xid, &floor.n); err != nil {
+		return at, false, err
+	}
+	if at.before(floor) { // changes behind the place are gone
+		for _, name := range s.names() {
+			s.forget(name)
+		}
+		for _, w := range to {
+			w.lose(floor)
+		}
+		return floor, true, nil
+	}
+	for _, x := range changes {
+		if x.change.Kind == store.ChangedNamespace {
+			s.forget(x.change.Namespace)
+		}
+		for _, w := range to {
+			w.hear(x.at, x.change)
+		}
+		at = x.at
+	}
+	if len(changes) > 0 {
+		s.progress.Ring()
+	}
+	return at, len(changes) == feedPage, nil
+}
+
+// fedChange is a change, and its place in the feed.
+type fedChange struct {
+	at     feedPlace
+	change store.Change
+}
+
+// changesBehind reads the next changes behind a place.
+func (s *Store) changesBehind(ctx context.Context, at feedPlace) ([]fedChange, error) {
+	rows, err := s.pool.Query(ctx, `SELECT f.xid::text::int8, f.n, f.doc, c.doc FROM feed f LEFT JOIN calls c ON f.call_id <> '' AND c.ns = f.ns AND c.call_id = f.call_id
+		WHERE (f.xid, f.n) > ($1::text::xid8, $2) AND f.xid < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY f.xid, f.n LIMIT `+strconv.Itoa(feedPage),
+		strconv.FormatUint(at.xid, 10), at.n)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, readChange)
+}
+
+// names lists the namespaces that this replica has in use.
+func (s *Store) names() []agent.Namespace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.spaces))
+}
+
+// readChange reads one change, and its place.
+func readChange(row pgx.CollectableRow) (x fedChange, err error) {
+	var doc, log []byte
+	if err := row.Scan(&x.at.xid, &x.at.n, &doc, &log); err != nil {
+		return x, err
+	}
+	if err := json.Unmarshal(doc, &x.change); err != nil {
+		return x, fmt.Errorf("stored change: %w", err)
+	}
+	x.change.Cursor = x.at.cursor()
+	if log != nil {
+		x.change.Log = &agent.LogEntry{}
+		*x.change.Log, err = decodeCall(log)
+	}
+	return x, err
+}
