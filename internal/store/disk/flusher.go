@@ -199,7 +199,7 @@ func (f *flusher) gather(full bool) (lsn uint64, list []*work) {
 // work is what the flusher writes of a namespace: its state at one moment.
 type work struct {
 	n         *namespace
-	sessions  []*session
+	sessions  []sessionState
 	artifacts []*artifact
 	programs  map[string]string
 	archived  []archived

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -149,13 +150,70 @@ func checkPipelined(t *testing.T, s *testStore, sessions int, acknowledged map[s
 	}
 }
 
+// The files hold nothing of a call that came while they were being written, and whose entry is not durable: a power cut would leave its session
+// with a call that the rest of the store does not know.
+func TestFilesWaitForTheJournal(t *testing.T) {
+	t.Parallel()
+	f := newGated()
+	s := pipelined(t, f, 1)
+	if err := <-begin(s, "sess_0", callName(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	start := len(f.Ops())
+	open, late := func() {}, (<-chan error)(nil)
+	f.renamed = func(to string) {
+		switch to {
+		case "tools/calculator/add.json": // the session is next
+			open = f.close()
+			late = begin(s, "sess_0", callName(0, 1))
+		case checkpointFile:
+			open() // else the journal could not be cut
+		}
+	}
+	if err := s.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	if late == nil {
+		t.Fatal("no call came while the files were being written")
+	}
+	if err := <-late; err != nil {
+		t.Fatal(err)
+	}
+	f.renamed = nil
+	if err := s.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	s.kill()
+	for n := start; n <= len(f.Ops()); n++ {
+		left, err := openStore(t, "sim", simOptions(t, f.Crash(n, vfstest.LoseAll, nil), time.Now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		acknowledged := map[string]bool{callName(0, 0): true}
+		if n == len(f.Ops()) {
+			acknowledged[callName(0, 1)] = true // the second checkpoint has it
+		}
+		checkPipelined(t, left, 1, acknowledged, fmt.Sprintf("power cut after operation %d (%s)", n, opText(f.Ops(), n)))
+		left.kill()
+	}
+}
+
 // gatedFS holds syncs of the journal back while it is closed.
 type gatedFS struct {
 	*vfstest.FS
-	gate *atomic.Pointer[chan struct{}]
+	gate    *atomic.Pointer[chan struct{}]
+	renamed func(to string) // is called after a file got its name
 }
 
-func newGated() *gatedFS { return &gatedFS{vfstest.New(), &atomic.Pointer[chan struct{}]{}} }
+func newGated() *gatedFS { return &gatedFS{FS: vfstest.New(), gate: &atomic.Pointer[chan struct{}]{}} }
+
+func (f *gatedFS) Rename(from, to string) error {
+	err := f.FS.Rename(from, to)
+	if f.renamed != nil {
+		f.renamed(to)
+	}
+	return err
+}
 
 func (f *gatedFS) close() (open func()) {
 	c := make(chan struct{})
@@ -165,7 +223,10 @@ func (f *gatedFS) close() (open func()) {
 
 func (f *gatedFS) Open(name string, create bool) (vfs.File, error) {
 	file, err := f.FS.Open(name, create)
-	return &gatedFile{file, f.gate}, err
+	if err != nil || path.Dir(name) != journalDir {
+		return file, err
+	}
+	return &gatedFile{file, f.gate}, nil
 }
 
 type gatedFile struct {

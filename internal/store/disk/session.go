@@ -84,22 +84,6 @@ func (x *session) isBehind() bool {
 	return x.behind
 }
 
-// setBehind changes whether the session's document lacks something, and returns whether it did.
-func (x *session) setBehind(behind bool) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	was := x.behind
-	x.behind = behind
-	return was
-}
-
-// doc renders the session's document.
-func (x *session) doc() sessionDoc {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return sessionDoc{head{agent.SchemaVersion, x.lsn}, x.synced, x.syncedRecords, x.meta, x.context}
-}
-
 // remember keeps a depth-0 record as the newest of its role and method. The caller holds mu.
 func (x *session) remember(m *recordMeta, line []byte) {
 	if m.Depth != 0 {

@@ -4,24 +4,53 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
-// gather lists the sessions to write: those whose document lacks something, or all that changed. The caller holds
+// sessionState is what is to be written of a session: its state at one moment. What comes later may not be durable in the journal yet.
+type sessionState struct {
+	*session
+	document sessionDoc // without what is known to be on disk
+	lines    [][]byte   // that the history's file lacks
+}
+
+// gather returns the states of the sessions to write: those whose document lacks something, or all that changed. The caller holds
 // shared.mu.
-func (p *sessions) gather(full bool) []*session {
-	out := make([]*session, 0, len(p.changed))
+func (p *sessions) gather(full bool) []sessionState {
+	out := make([]sessionState, 0, len(p.changed))
 	for _, x := range p.changed {
-		if full || x.isBehind() {
-			out = append(out, x)
+		if s, behind := x.state(); full || behind {
+			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// write writes what sessions lack. When it is full, their histories are synced too.
-func (p *sessions) write(list []*session, full bool) error {
-	list = slices.DeleteFunc(list, (*session).isGone)
+func (x *session) state() (s sessionState, behind bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return sessionState{x, sessionDoc{head: head{agent.SchemaVersion, x.lsn}, Session: x.meta, Context: x.context}, x.pending}, x.behind
+}
+
+// doc renders the session's document.
+func (s *sessionState) doc() sessionDoc {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.document.SyncedBytes, s.document.SyncedRecords = s.synced, s.syncedRecords
+	return s.document
+}
+
+// written notes that the document was written. It lacks something all the same where the session has changed since.
+func (s *sessionState) written() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = s.behind && s.lsn != s.document.LSN
+}
+
+// write writes what sessions lacked. When it is full, their histories are synced too.
+func (p *sessions) write(list []sessionState, full bool) error {
+	list = slices.DeleteFunc(list, func(s sessionState) bool { return s.isGone() })
 	for len(list) >= leastBatch {
 		n := min(len(list), mostBatch)
 		if err := p.writeBatch(list[:n], full); errors.Is(err, errors.ErrUnsupported) {
@@ -31,12 +60,12 @@ func (p *sessions) write(list []*session, full bool) error {
 		}
 		list = list[n:]
 	}
-	for _, x := range list {
-		if err := p.writeOne(x, full); err != nil {
+	for i := range list {
+		if err := p.writeOne(&list[i], full); err != nil {
 			return err
 		}
 		if full {
-			p.handToCache(x)
+			p.handToCache(list[i].session)
 		}
 	}
 	return nil
@@ -49,53 +78,46 @@ const (
 )
 
 // writeBatch is writeOne for many sessions, with three syncs in all: after the histories, the documents, and the documents' renames.
-func (p *sessions) writeBatch(list []*session, full bool) error {
-	for _, x := range list {
-		if err := p.n.files.Mkdir(sessionDir(x.id)); err != nil {
-			return err
-		}
-		if err := p.appendHistory(x); err != nil {
-			return err
-		}
-	}
+func (p *sessions) writeBatch(list []sessionState, full bool) error {
 	reached := make([]historyEnd, len(list))
-	for i, x := range list {
-		reached[i] = x.historyEnd()
+	for i := range list {
+		s := &list[i]
+		if err := p.n.files.Mkdir(sessionDir(s.id)); err != nil {
+			return err
+		}
+		if err := p.appendHistory(s); err != nil {
+			return err
+		}
+		reached[i] = s.historyEnd()
 	}
 	if err := p.n.files.SyncAll(); err != nil {
 		return err
 	}
 	docs := p.n.files.NewBatch()
 	defer docs.Discard()
-	written := list[:0:0]
-	err := func() error {
-		for i, x := range list {
-			if full {
-				x.setSynced(reached[i])
-			}
-			if !x.setBehind(false) {
-				continue
-			}
-			written = append(written, x)
-			data, err := encodeDoc(x.doc())
-			if err != nil {
-				return err
-			}
-			if err := docs.Add(sessionFile(x.id), data); err != nil {
-				return err
-			}
+	for i := range list {
+		s := &list[i]
+		if full {
+			s.setSynced(reached[i])
 		}
-		return docs.Commit()
-	}()
-	if err != nil {
-		for _, x := range written {
-			x.setBehind(true)
+		if !s.isBehind() {
+			continue
 		}
+		data, err := encodeDoc(s.doc())
+		if err != nil {
+			return err
+		}
+		if err := docs.Add(sessionFile(s.id), data); err != nil {
+			return err
+		}
+	}
+	if err := docs.Commit(); err != nil {
 		return err
 	}
-	if full {
-		for _, x := range list {
-			p.handToCache(x)
+	for i := range list {
+		list[i].written()
+		if full {
+			p.handToCache(list[i].session)
 		}
 	}
 	return nil
@@ -122,25 +144,25 @@ func (x *session) setSynced(at historyEnd) {
 	}
 }
 
-func (p *sessions) writeOne(x *session, full bool) error {
-	if err := p.n.files.makeDir(sessionDir(x.id)); err != nil {
+func (p *sessions) writeOne(s *sessionState, full bool) error {
+	if err := p.n.files.makeDir(sessionDir(s.id)); err != nil {
 		return err
 	}
-	if err := p.appendHistory(x); err != nil {
+	if err := p.appendHistory(s); err != nil {
 		return err
 	}
 	if full {
-		if err := p.syncHistory(x); err != nil {
+		if err := p.syncHistory(s.session); err != nil {
 			return err
 		}
 	}
-	if !x.setBehind(false) {
+	if !s.isBehind() {
 		return nil
 	}
-	if err := p.n.files.writeDoc(sessionFile(x.id), x.doc()); err != nil {
-		x.setBehind(true)
+	if err := p.n.files.writeDoc(sessionFile(s.id), s.doc()); err != nil {
 		return err
 	}
+	s.written()
 	return nil
 }
 
@@ -161,27 +183,25 @@ func (p *sessions) handToCache(x *session) {
 	}
 }
 
-// appendHistory writes the pending lines behind those that the file has.
-func (p *sessions) appendHistory(x *session) error {
-	x.mu.RLock()
-	lines, off := x.pending, x.bytes
-	x.mu.RUnlock()
-	if len(lines) == 0 {
+// appendHistory writes the lines behind those that the file has.
+func (p *sessions) appendHistory(s *sessionState) error {
+	if len(s.lines) == 0 {
 		return nil
 	}
-	n, err := jsonl.Append(p.n.files, historyFile(x.id), off, lines)
+	n, err := jsonl.Append(p.n.files, historyFile(s.id), s.historyEnd().bytes, s.lines)
 	if err != nil {
 		return err
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.gone {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
 		return nil
 	}
-	if x.pending = x.pending[len(lines):]; len(x.pending) == 0 {
-		x.pending = nil
+	if s.pending = s.pending[len(s.lines):]; len(s.pending) == 0 {
+		s.pending = nil
 	}
-	x.bytes += n
+	s.bytes += n
+	s.lines = nil // what cannot be synced as a batch is written one by one
 	return nil
 }
 
