@@ -75,3 +75,84 @@ func TestNothingIsAnsweredWithoutTheStandby(t *testing.T) {
 		t.Errorf("with the standby the key brings %+v, %v", got, err)
 	}
 }
+
+// overlasts kills the standby, so that it lacks what meanwhile does, then the primary, and promotes the standby: the watcher that meanwhile began has to hear of
+// a call which is committed then, or that it has missed something.
+func overlasts(t *testing.T, meanwhile func(c *pgtest.Cluster, n *Namespace, watch func(), heard <-chan store.Change)) {
+	t.Helper()
+	c := pgtest.Start(t, pgtest.Options{Standby: true})
+	stores, spaces := opened(t, c.CreateDatabase(t, "fails"), 1)
+	created(t, spaces[0], "sess_0")
+	heard := make(chan store.Change, 64)
+	stop := func() {}
+	c.KillStandby(t)
+	meanwhile(c, spaces[0], func() {
+		var err error
+		if stop, err = stores[0].Watch("", func(x store.Change) {
+			if x.CallID != "" || x.Kind == store.ChangedUnseen {
+				heard <- x
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}, heard)
+	defer func() { stop() }()
+	c.Kill(t)
+	c.RestartStandby(t)
+	c.Promote(t)
+	commit := func(id string) {
+		if err := spaces[0].CommitCall(t.Context(), storetest.NewCommit("sess_0", id, time.Now())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit("call_1")
+	for {
+		select {
+		case x := <-heard:
+			if x.CallID == "call_1" || x.CallID == "call_2" {
+				return
+			}
+			if x.Kind == store.ChangedUnseen { // call_1 may be among what is there
+				commit("call_2")
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("the watcher does not hear of a call that was committed after a failover")
+		}
+	}
+}
+
+// waste uses up numbers of transactions, which the standby does not hear of.
+func waste(t *testing.T, c *pgtest.Cluster) {
+	t.Helper()
+	c.Exec(t, "fails", `DO $do$ BEGIN FOR i IN 1..50 LOOP
+		BEGIN PERFORM pg_current_xact_id(); RAISE EXCEPTION 'back'; EXCEPTION WHEN raise_exception THEN NULL; END;
+	END LOOP; RAISE EXCEPTION 'back'; EXCEPTION WHEN raise_exception THEN NULL; END $do$`)
+}
+
+// A standby that is promoted gives new transactions the numbers of those that it never heard of. What they change is reported all the same: to who began to
+// watch before, and to who has seen a change that is lost, as the commit's wait for the standby had been given up.
+func TestWatchersOverlastAFailover(t *testing.T) {
+	t.Parallel()
+	t.Run("numbers that nothing has", func(t *testing.T) {
+		t.Parallel()
+		overlasts(t, func(c *pgtest.Cluster, _ *Namespace, watch func(), _ <-chan store.Change) {
+			waste(t, c)
+			watch()
+		})
+	})
+	t.Run("a change that is lost", func(t *testing.T) {
+		t.Parallel()
+		overlasts(t, func(c *pgtest.Cluster, n *Namespace, watch func(), heard <-chan store.Change) {
+			watch()
+			waste(t, c)
+			ended := make(chan error, 1)
+			go func() { ended <- n.CommitCall(t.Context(), storetest.NewCommit("sess_0", "call_lost", time.Now())) }()
+			t.Cleanup(func() { <-ended }) // it is tried again until then
+			for c.Exec(t, "fails", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "0" {
+			}
+			if x := <-heard; x.CallID != "call_lost" {
+				t.Errorf("the watcher hears of %+v", x)
+			}
+		})
+	})
+}

@@ -42,8 +42,8 @@ type Store struct {
 	commits    counted
 	gauges     gauges
 
-	begun   atomic.Uint64 // the transaction that was to come when the last watcher of "now" began: see settle
-	settled atomic.Uint64 // the oldest transaction that ran when settle looked last
+	begun   atomic.Uint64 // transactions below it had begun when the last watcher of "now" did: see settle
+	settled atomic.Uint64 // up to where settle has seen that they had ended
 
 	mu       sync.Mutex
 	spaces   map[agent.Namespace]*Namespace // guarded by mu, as all below

@@ -20,7 +20,7 @@ import (
 // reports they hear one after the other, so that none may keep it waiting.
 type tail struct {
 	reading sync.Mutex // is held while a page is read and reported
-	at      feedPlace  // up to where it has read; guarded by reading
+	at      reach      // up to where it has read; guarded by reading
 }
 
 // pageEvery bounds how often the tail reads, unless somebody waits for what it reports: changes that come close together are read at once.
@@ -82,7 +82,7 @@ func (s *Store) caughtUp() []*watcher {
 const feedPage = 256
 
 // page reports the next changes behind a place to watchers. It returns up to where it has read, and whether there may be more.
-func (s *Store) page(ctx context.Context, at feedPlace, to []*watcher) (_ feedPlace, more bool, err error) {
+func (s *Store) page(ctx context.Context, at reach, to []*watcher) (_ reach, more bool, err error) {
 	ctx, end, err := s.health.while(ctx)
 	if err != nil {
 		return at, false, err
@@ -90,20 +90,21 @@ func (s *Store) page(ctx context.Context, at feedPlace, to []*watcher) (_ feedPl
 	defer end()
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit) // a connection may be dead that looks alive, and all watchers wait for it
 	defer cancel()
-	changes, err := s.changesBehind(ctx, at)
+	changes, err := s.changesBehind(ctx, at.feedPlace)
 	if err != nil {
 		return at, false, err
 	}
-	var floor feedPlace // is looked at after the changes: they may have been removed just before
-	if err := s.pool.QueryRow(ctx, "SELECT xid::text::int8, n FROM feed_floor").Scan(&floor.xid, &floor.n); err != nil {
+	floor := reach{} // is looked at after the changes: they may have been removed just before
+	if err := s.pool.QueryRow(ctx, "SELECT xid::text::int8, n, pg_postmaster_start_time() FROM feed_floor").Scan(&floor.xid, &floor.n, &floor.server); err != nil {
 		return at, false, err
 	}
-	if at.before(floor) { // changes behind the place are gone
-		for _, name := range s.names() {
-			s.forget(name)
-		}
+	switch {
+	case !floor.server.Equal(at.server):
+		return s.pageElsewhere(ctx, at, to)
+	case at.before(floor.feedPlace): // changes behind the place are gone
+		s.forgetAll()
 		for _, w := range to {
-			w.lose(floor)
+			w.lose(floor.feedPlace)
 		}
 		return floor, true, nil
 	}
@@ -114,12 +115,34 @@ func (s *Store) page(ctx context.Context, at feedPlace, to []*watcher) (_ feedPl
 		for _, w := range to {
 			w.hear(x.at, x.change)
 		}
-		at = x.at
+		at.feedPlace = x.at
 	}
 	if len(changes) > 0 {
 		s.progress.Ring()
 	}
 	return at, len(changes) == feedPage, nil
+}
+
+// pageElsewhere has watchers begin anew, at a server that may lack what they have seen.
+func (s *Store) pageElsewhere(ctx context.Context, at reach, to []*watcher) (_ reach, more bool, err error) {
+	now, err := s.present(ctx)
+	if err != nil {
+		return at, false, err
+	}
+	raise(&s.begun, now.seen.next)
+	s.forgetAll()
+	for _, w := range to {
+		w.restart(&now)
+	}
+	s.progress.Ring()
+	return now.begin, true, nil
+}
+
+// forgetAll has all namespaces looked up again.
+func (s *Store) forgetAll() {
+	for _, name := range s.names() {
+		s.forget(name)
+	}
 }
 
 // fedChange is a change, and its place in the feed.

@@ -35,11 +35,11 @@ func parseCursor(c store.Cursor) (p feedPlace, err error) {
 type watcher struct {
 	store   *Store
 	changed func(store.Change)
-	since   snapshot  // of the beginning, whose changes are not reported; the zero value for a reader that came back
-	read    feedPlace // up to where it has read by itself; its goroutine's until it is caught up
+	read    reach // up to where it has read by itself; its goroutine's until it is caught up
 
 	mu      sync.Mutex
-	at      feedPlace // what was reported last; guarded by mu, as below
+	since   snapshot  // of the beginning, whose changes are not reported; the zero value for a reader that came back; guarded by mu, as below
+	at      feedPlace // what was reported last
 	caught  bool      // up with the others: the tail reads for it
 	stopped bool
 }
@@ -74,24 +74,54 @@ func (s *Store) Watch(from store.Cursor, changed func(store.Change)) (stop func(
 
 // begin finds the place to begin at.
 func (w *watcher) begin(ctx context.Context, from store.Cursor) (err error) {
-	var floor, oldest, next feedPlace
-	var snapshot string
-	if err := w.store.pool.QueryRow(ctx, `SELECT f.xid::text::int8, f.n, pg_snapshot_xmin(s)::text::int8, pg_snapshot_xmax(s)::text::int8, s::text
-		FROM feed_floor f, pg_current_snapshot() AS s`).Scan(&floor.xid, &floor.n, &oldest.xid, &next.xid, &snapshot); err != nil {
+	now, err := w.store.present(ctx)
+	if err != nil {
 		return err
 	}
 	if from == "" {
-		w.at, w.read = oldest, oldest
-		raise(&w.store.begun, next.xid)
-		w.since, err = parseSnapshot(snapshot)
-		return err
+		w.at, w.since = now.begin.feedPlace, now.seen
+		w.read = now.begin
+		raise(&w.store.begun, now.seen.next)
+		return nil
 	}
 	at, err := parseCursor(from)
-	if err != nil || at.before(floor) || !at.before(next) {
+	if err != nil || at.before(now.floor) || (feedPlace{xid: now.seen.next}).before(at) {
 		return fmt.Errorf("%w: the place %q in the change feed", store.ErrGone, from)
 	}
-	w.at, w.read = at, at
+	w.at, w.read = at, reach{at, now.begin.server}
 	return nil
+}
+
+// reach is up to where somebody has read the feed. Another server than that one, or the same one started again, may lack what was read there, and use its
+// numbers anew.
+type reach struct {
+	feedPlace
+	server time.Time // when it started
+}
+
+// present is what the feed is when a watcher begins.
+type present struct {
+	floor feedPlace // what is not above it may be gone
+	seen  snapshot  // whose changes are there already
+	begin reach     // before all others
+}
+
+// present looks at the feed. It goes by the numbers of transactions whose changes are there, as a standby that is promoted gives those again that it never
+// heard of.
+func (s *Store) present(ctx context.Context) (p present, err error) {
+	var oldest, newest uint64
+	var text string
+	if err := s.pool.QueryRow(ctx, `SELECT f.xid::text::int8, f.n, pg_snapshot_xmin(s)::text::int8, s::text,
+			coalesce((SELECT xid FROM feed ORDER BY xid DESC, n DESC LIMIT 1), f.xid)::text::int8, pg_postmaster_start_time()
+		FROM feed_floor f, pg_current_snapshot() AS s`).Scan(&p.floor.xid, &p.floor.n, &oldest, &text, &newest, &p.begin.server); err != nil {
+		return p, err
+	}
+	if p.seen, err = parseSnapshot(text); err != nil {
+		return p, err
+	}
+	p.seen.next = max(newest, p.floor.xid) + 1
+	p.begin.xid = min(oldest, p.seen.next)
+	return p, nil
 }
 
 // run reports what there is until the watcher is caught up.
@@ -154,9 +184,24 @@ func (w *watcher) hear(at feedPlace, c store.Change) {
 func (w *watcher) lose(floor feedPlace) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.stopped && w.at.before(floor) {
-		w.changed(store.Change{Kind: store.ChangedUnseen, Cursor: floor.cursor()})
-		w.at = floor
+	if w.at.before(floor) {
+		w.unseen(floor)
+	}
+}
+
+// restart has the watcher begin anew.
+func (w *watcher) restart(now *present) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.since = now.seen
+	w.unseen(now.begin.feedPlace)
+}
+
+// unseen reports that the watcher has missed changes, and goes on from there. The caller holds mu.
+func (w *watcher) unseen(at feedPlace) {
+	if !w.stopped {
+		w.changed(store.Change{Kind: store.ChangedUnseen, Cursor: at.cursor()})
+		w.at = at
 	}
 }
 
