@@ -19,7 +19,7 @@ type ArtifactChange struct {
 	// Decided is the artifact's AdoptionRevision that Generation was decided on. Where it is another by now the change is not made. nil: not compared.
 	Decided *int64 `json:"decided,omitempty"`
 
-	// Result counts the end of a run of the generation that ResultOf names (the current one when empty).
+	// Result counts the end of a run of the generation that ResultOf names (the current one when empty, NoGeneration for a program that becomes none).
 	Result      Class  `json:"result,omitempty"`
 	ResultOf    string `json:"result_of,omitempty"`
 	Reason      string `json:"reason,omitempty"` // of a failure
@@ -77,6 +77,9 @@ type ArtifactChange struct {
 	Revert          *Revert   `json:"revert,omitempty"`         // undo an operation
 	Manifest        *Manifest `json:"manifest,omitempty"`       // from now on; its revision is counted here
 }
+
+// NoGeneration in ArtifactChange.ResultOf stands for a program that answered and becomes no generation: the totals of the artifact count it.
+const NoGeneration = "none"
 
 // Apply returns the artifact with the change made to a copy; a nil artifact is a new one. The receiver and what it
 // points to stay as they are, except for what both share: code, facts and fixtures never change in place.

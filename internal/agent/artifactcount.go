@@ -12,7 +12,7 @@ func (a *Artifact) count(c ArtifactChange) {
 	a.Displaced = nil
 	g := a.change(c.ResultOf)
 	if g == nil {
-		g = &Generation{} // pruned meanwhile: the totals still count it
+		g = &Generation{} // pruned meanwhile, or NoGeneration: the totals still count it
 	}
 	if c.At.After(a.LastUsedAt) {
 		a.LastUsedAt = c.At

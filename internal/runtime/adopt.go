@@ -56,11 +56,14 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged)
 	proven := len(cand.proof.kept) > 0
 	waits := j.unallowed && cand.predecessor == nil // it is as good as any: a person has to allow what it needs
 	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
-	if worth && !rec.held() {
+	switch {
+	case worth && !rec.held():
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
 		if j.outcome.OK() {
 			rec.adopting.fixture = rec.provenFixture(ctx, &cand.generation, j)
 		}
+	case j.class == agent.ClassOK:
+		rec.countUnkept()
 	}
 	if j.class != agent.ClassNone && j.class != agent.ClassExtrinsic { // which say nothing of the repair
 		rec.repairEnded(j.class == agent.ClassOK || rec.adopting != nil)
@@ -90,11 +93,24 @@ func (a *answered) adopt() (CallResult, error) {
 		}
 		a.changes, a.generation = a.changes[:before], generation // another replica changed the artifact since: decided again
 	}
-	return a.persist()
+	return a.persistUnkept()
 }
 
 // adoptionTries bounds how often an adoption is decided while other replicas change the artifact. Then the call is kept without it.
 const adoptionTries = 4
+
+// persistUnkept commits the call without its candidate.
+func (a *answered) persistUnkept() (CallResult, error) {
+	if a.adopting.result == agent.ClassOK {
+		a.countUnkept()
+	}
+	return a.persist()
+}
+
+// countUnkept counts an ok answer of a program that becomes no generation: for the method alone.
+func (a *answered) countUnkept() {
+	a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: agent.ClassOK, ResultOf: agent.NoGeneration})
+}
 
 // adoptOn decides the adoption on the artifact as it is stored now. store.ErrConflict: it has changed since, and nothing was kept.
 func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
@@ -112,10 +128,10 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 		return a.persist()
 	}
 	if heldMeanwhile(a.artifact, now) {
-		return a.persist() // a person's operation counts for more than a program that was being forged
+		return a.persistUnkept() // a person's operation counts for more than a program that was being forged
 	}
 	if examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
-		return a.persist() // what people expect, or what was answered, has changed since the proof
+		return a.persistUnkept() // what people expect, or what was answered, has changed since the proof
 	}
 	g := cand.generation
 	g.ID = now.NextGenerationID()

@@ -86,6 +86,9 @@ func TestOperationsDuringForge(t *testing.T) {
 			if a.CurrentID != tt.current || len(a.Generations) != tt.kept {
 				t.Errorf("%s of %d serves, want %s of %d", a.CurrentID, len(a.Generations), tt.current, tt.kept)
 			}
+			if a.SuccessCount != 2 {
+				t.Errorf("%d calls count as answered, want 2", a.SuccessCount)
+			}
 		})
 	}
 }

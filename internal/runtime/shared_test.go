@@ -360,6 +360,9 @@ func TestOvertakenAdoption(t *testing.T) {
 		if tries := min(times, adoptionTries); want == "" && a.Sequence != tries || want != "" && a.CurrentID != want || a.Find(a.CurrentID) == nil {
 			t.Errorf("overtaken %d times: got %s, sequence %d", times, a.CurrentID, a.Sequence)
 		}
+		if a.SuccessCount != 1 {
+			t.Errorf("overtaken %d times: %d calls count as answered, want 1", times, a.SuccessCount)
+		}
 		page, err := r.store.History(t.Context(), id, store.HistoryQuery{})
 		if err != nil || page.Size != 1 {
 			t.Errorf("overtaken %d times: got %d records, %v; want 1", times, page.Size, err)

@@ -16,6 +16,7 @@ type Record struct {
 // A Method is what the registry says of one.
 type Method struct {
 	Successes   int
+	Unkept      int          // of them: a program answered that became no generation
 	Generations []Generation // those that are kept, newest first
 	Forges      int          // requests for its first program that the model received; repairs are not counted
 	Lost        int          // faults that may each have cost a flight
@@ -191,8 +192,8 @@ func checkMethods(say say, space Namespace, records []Record, calls []*Call) {
 		if m.Successes != oks[name] {
 			say("%s counts %d successes, and histories have %d", name, m.Successes, oks[name])
 		}
-		if len(m.Generations) < 3 && sum != m.Successes { // a fourth drops the first one's
-			say("%s counts %d successes, and its generations %d", name, m.Successes, sum)
+		if len(m.Generations) < 3 && sum != m.Successes-m.Unkept { // a fourth drops the first one's
+			say("%s counts %d successes, %d of no generation, and its generations %d", name, m.Successes, m.Unkept, sum)
 		}
 		if m.Forges > 1+m.Lost+interrupted[name] {
 			say("%s was forged %d times, and %d faults and %d calls that were interrupted may have cost a flight", name, m.Forges, m.Lost, interrupted[name])

@@ -55,6 +55,7 @@ func TestCheckNotices(t *testing.T) {
 		"failed: budget_exceeded": func(_ []*Call, s *State) { s.Sessions[2].Namespace = "" },
 		"counts 3 successes":      func(_ []*Call, s *State) { change(s, "inc", func(m *Method) { m.Successes = 3 }) },
 		"and its generations 3":   func(_ []*Call, s *State) { change(s, "inc", func(m *Method) { m.Generations[0].Successes = 3 }) },
+		"1 of no generation, and": func(_ []*Call, s *State) { change(s, "inc", func(m *Method) { m.Unkept = 1 }) },
 		"two generations gen-1": func(_ []*Call, s *State) {
 			change(s, "inc", func(m *Method) { m.Generations = append(m.Generations, Generation{"gen-1", "p1", 0}) })
 		},

@@ -30,6 +30,9 @@ func Read(all []*rig.Daemon, m *rig.Model, sessions []Session, lost map[string]i
 			if _, seen := space.Methods[r.Method]; !seen && r.OK {
 				got := method(d, r.Method)
 				got.Forges, got.Lost = requests[r.Method], lost[epochOf.FindString(r.Method)]
+				if r.Method != counter(name) { // whose one program is never replaced, and which has most calls
+					got.Unkept = unkept(d, r.Method)
+				}
 				space.Methods[r.Method] = got
 			}
 		}
@@ -63,6 +66,16 @@ func method(d *rig.Daemon, name string) Method {
 		out.Generations = append(out.Generations, Generation{text(g["id"]), text(g["code_checksum"]), int(n)})
 	}
 	return out
+}
+
+// unkept counts the ok calls that a program answered which became no generation.
+func unkept(d *rig.Daemon, name string) (n int) {
+	for _, e := range d.List("/v1/calls?role=" + role + "&method=" + name + "&status=ok") {
+		if text(e["generation"]) == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // usage reads what was called and spent, whatever the clocks said.
