@@ -184,6 +184,30 @@ func TestOpsBrokenReplies(t *testing.T) {
 	p.clean()
 }
 
+// Before its scripts are there, as over a slow network, the console says that it loads; where none may run, what else there is.
+func TestOpsBeforeTheScripts(t *testing.T) {
+	d := rig.Start(t, rig.NewModel(t, rig.Script{}))
+	b := newBrowser(t)
+	p := b.open(t, "slow", d.URL, nil)
+	p.do("without", "**/core/main.js")
+	p.do("goto", d.URL+"/ui/")
+	p.sees("main >> text=Loading …")
+	p.lacks("noscript")
+
+	p = b.open(t, "none", d.URL, map[string]any{"javaScriptEnabled": false})
+	p.do("goto", d.URL+"/ui/")
+	p.sees("noscript")
+	p.lacks("main")
+
+	p = b.open(t, "whole", d.URL, nil)
+	p.at("#/live")
+	p.settled()
+	if n, _ := p.do("evaluate", "document.querySelectorAll('main').length").(float64); n != 1 {
+		t.Errorf("the page has %v main parts, want one", n)
+	}
+	p.clean()
+}
+
 // Names and notes of one long word stay within a phone's window, and a dialog within its frame, wherever it is opened.
 func TestOpsLongNames(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})

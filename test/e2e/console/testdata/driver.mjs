@@ -42,6 +42,10 @@ const own = {
   async another(name, of) {
     await own.beside(name, pages[of].context());
   },
+  /** Has loads of such addresses fail. */
+  async without(name, pattern) {
+    await pages[name].route(pattern, (r) => r.abort());
+  },
   async axe(name) {
     await pages[name].evaluate(axe);
     const found = await pages[name].evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
