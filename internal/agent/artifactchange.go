@@ -62,6 +62,7 @@ type ArtifactChange struct {
 	DropVerdict string      `json:"drop_verdict,omitempty"`
 	Correction  *Correction `json:"correction,omitempty"`
 	Failure     *Failure    `json:"failure,omitempty"`
+	Proposal    bool        `json:"proposal,omitempty"` // the change is of a proposal alone, and nothing that counts changes
 
 	// Operations of people.
 	Quarantine      *string   `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
@@ -290,5 +291,6 @@ func (c *ArtifactChange) Creates() bool {
 }
 
 // Renews reports whether the change, where a person makes it, is a new beginning for the method: programs that failed delay the next one no longer, and what
-// was held of them is forgotten. To allow what programs may reach is none: one that waits for it runs in the next call.
-func (c *ArtifactChange) Renews() bool { return c.Manifest == nil }
+// was held of them is forgotten. A proposal is none, nor its end, as it changes nothing that counts; to allow what programs may reach neither: one that waits
+// for it runs in the next call.
+func (c *ArtifactChange) Renews() bool { return c.Manifest == nil && !c.Proposal }

@@ -119,15 +119,18 @@ func (a *Artifact) supersede(v *Verdict) {
 	}
 }
 
-// dropVerdict takes the verdict on the call away, with the example that it made.
+// dropVerdict takes the verdict on the call away, with the example that it made. An example that somebody who may operate put in the place of the one that
+// a proposal had made is theirs, and stays.
 func (a *Artifact) dropVerdict(callID string) {
 	old := a.Verdict(callID)
 	if old == nil {
 		return
 	}
-	made, dropped := old.ExampleID, *old
+	dropped := *old
 	a.Verdicts = slices.DeleteFunc(slices.Clone(a.Verdicts), func(v Verdict) bool { return v.CallID == callID })
-	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool { return x.ID == made && x.CallID == callID })
+	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool {
+		return x.ID == dropped.ExampleID && x.CallID == callID && x.State == dropped.State
+	})
 	a.supersede(&dropped)
 }
 

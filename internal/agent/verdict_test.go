@@ -31,3 +31,34 @@ func TestVerdictsAreBounded(t *testing.T) {
 		t.Errorf("%d verdicts are kept", len(a.Verdicts))
 	}
 }
+
+// A proposal that is taken back or replaced takes no example with it that somebody who may operate has put in the place of its own.
+func TestProposalsTakeNothingThatCounts(t *testing.T) {
+	t.Parallel()
+	seven, six := json.RawMessage("7"), json.RawMessage("6")
+	proposed := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleProposed, Expected: seven, ExampleID: "ex_1"}
+	x := agent.Example{ID: "ex_1", CallID: "call_1", State: agent.ExampleProposed, Expect: agent.Expectation{Value: seven}}
+	a := (*agent.Artifact)(nil).Apply(adopt("gen-1", "initial_forge", "none"))
+	c := change("")
+	c.Verdict, c.Example, c.Proposal = &proposed, &x, true
+	a = a.Apply(c)
+	if c.Renews() {
+		t.Error("a proposal is a new beginning for the method")
+	}
+	theirs := x
+	theirs.State, theirs.Expect.Value = agent.ExampleActive, six
+	c = change("")
+	c.Examples = &[]agent.Example{theirs}
+	a = a.Apply(c)
+	if !c.Renews() {
+		t.Error("examples that are put are no new beginning")
+	}
+	again := proposed
+	again.ExampleID = ""
+	for name, c := range map[string]agent.ArtifactChange{"taken back": {DropVerdict: "call_1"}, "replaced": {Verdict: &again}} {
+		c.Role, c.MethodName = a.Role, a.MethodName
+		if left := a.Apply(c).Examples; len(left) != 1 || left[0].State != agent.ExampleActive {
+			t.Errorf("%s: %+v are left", name, left)
+		}
+	}
+}

@@ -69,7 +69,8 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 		}
 		next := make([]agent.Example, 0, len(list))
 		for _, x := range list {
-			if x.State != agent.ExampleProposed {
+			rejected := x.State == agent.ExampleProposed && (a == nil || a.Example(x.ID) == nil) // meanwhile, at another replica, as it may have been accepted
+			if !rejected && !a.Proposes(&x) {
 				next = append(next, o.completed(a, x, q.Actor))
 			}
 		}
@@ -169,7 +170,7 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}
 		if !q.Accept {
-			return agent.ArtifactChange{DropExample: id}, nil
+			return agent.ArtifactChange{DropExample: id, Proposal: true}, nil
 		}
 		active := *x
 		active.State = agent.ExampleActive

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -46,16 +47,82 @@ func (n *racingNamespace) ListConnections(ctx context.Context) ([]agent.Connecti
 	return n.Namespace.ListConnections(ctx)
 }
 
+func (n *racingNamespace) Artifact(ctx context.Context, role, method string) (*agent.Artifact, error) {
+	defer n.passed()
+	return n.Namespace.Artifact(ctx, role, method)
+}
+
+// raced returns an operator who reads from a store where others change things meanwhile, and one of another replica, who does not.
+func raced(t *testing.T) (s *racing, op *operator.Operator, other *replica) {
+	t.Helper()
+	s = &racing{Store: store.NewMemory(store.Options{})}
+	other = newReplica(t, s.Store)
+	op, err := operator.New(operator.Options{Store: s, Sandbox: &runtimetest.Box{}, Calls: other.Runtime, Secrets: fakeSecrets{}, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, op, other
+}
+
+// What somebody without the right to operate takes back is a proposal, also if it was accepted in the same moment; and what a replica accepts or rejects
+// stays so for examples that are put in the same moment, with the proposal among them.
+func TestDecisionsInTheSameMoment(t *testing.T) {
+	t.Parallel()
+	for _, accept := range []bool{true, false} {
+		s, op, other := raced(t)
+		propose := func() (id string, x agent.Example) {
+			t.Helper()
+			id = other.call(t)
+			v, _, err := op.Judge(t.Context(), id, operator.Judgement{Verdict: agent.VerdictWrong, Expected: json.RawMessage("7"), Actor: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := op.Examples(t.Context(), "r", "m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id, list[slices.IndexFunc(list, func(x agent.Example) bool { return x.ID == *v.ExampleID })]
+		}
+		active := func() (n int) {
+			t.Helper()
+			list, err := op.Examples(t.Context(), "r", "m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range list {
+				if x.State == agent.ExampleActive {
+					n++
+				}
+			}
+			return n
+		}
+		want := 0
+		if accept {
+			want = 1
+		}
+		decide := func(x agent.Example) func() {
+			return func() {
+				if _, err := other.op.DecideExample(t.Context(), operator.ExampleDecision{Role: "r", Method: "m", ID: x.ID, Accept: accept, Actor: "op"}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		id, x := propose()
+		s.behind = decide(x)
+		if err := op.DropVerdict(t.Context(), id, "ann", false); accept != errors.Is(err, operator.ErrInForce) || !accept && err != nil {
+			t.Errorf("accepted %v: taking it back ends in %v", accept, err)
+		}
+		if n := active(); n != want {
+			t.Errorf("accepted %v, and taken back too late: %d active examples, want %d", accept, n, want)
+		}
+	}
+}
+
 // Whoever puts or deletes without a precondition comes after what others did meanwhile: only one of two made the resource, and the audit trail shows
 // what each replaced. With a precondition the one that comes too late is refused.
 func TestPutsThatMeet(t *testing.T) {
 	t.Parallel()
-	s := &racing{Store: store.NewMemory(store.Options{})}
-	calls := newReplica(t, s.Store).Runtime
-	op, err := operator.New(operator.Options{Store: s, Sandbox: &runtimetest.Box{}, Calls: calls, Secrets: fakeSecrets{}, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, op, _ := raced(t)
 	secret := "open sesame"
 	putTool := func(purpose string, revision int64) (bool, error) {
 		_, created, err := op.PutTool(t.Context(), operator.ToolPut{Role: "tax", Contract: agent.Contract{Purpose: purpose}, Revision: revision, Actor: "ann"})

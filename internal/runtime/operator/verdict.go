@@ -81,7 +81,7 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 				return agent.ArtifactChange{}, err
 			}
 		}
-		change := agent.ArtifactChange{Verdict: &verdict, Example: x}
+		change := agent.ArtifactChange{Verdict: &verdict, Example: x, Proposal: verdict.State == agent.ExampleProposed}
 		if verdict.Wrong() {
 			verdict.Dropped = a.FixturesOf(verdict.Args, verdict.Kwargs)
 		}
@@ -96,13 +96,17 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	if err != nil {
 		return JudgedCall{}, nil, err
 	}
+	kept := a.Verdict(callID)
+	if kept == nil { // taken back, or erased with its session, since it was compared
+		return JudgedCall{}, nil, store.ErrNotFound
+	}
 	if same {
 		tried = o.calls.Correcting(ctx, a) // who repeats a request may wait for it, too
 	} else {
 		o.o.Metrics.Verdict(j.Verdict)
 		tried = o.correct(a, j.Actor)
 	}
-	return judgedCall(a, a.Verdict(callID)), tried, nil
+	return judgedCall(a, kept), tried, nil
 }
 
 // replaceable reports why the verdict cannot stand in the place of old, which may be nil: errUnchanged where both say the same, ErrInForce where a
@@ -279,15 +283,19 @@ func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOpe
 	if err != nil {
 		return err
 	}
-	if v.State == agent.ExampleActive && !mayOperate {
-		return ErrInForce
-	}
 	unlock := o.calls.HoldAdoption(a.Role, a.MethodName)
 	defer unlock()
 	entry := o.audit(actor, opVerdictDrop, a.Role+"."+a.MethodName, "")
 	entry.SessionID, entry.Undo = v.SessionID, "POST /v1/calls/"+callID+"/verdict"
-	_, err = o.changeShown(ctx, store.Target{Role: a.Role, Method: a.MethodName}, &entry, verdictOn(callID), func(*agent.Artifact) (agent.ArtifactChange, error) {
-		return agent.ArtifactChange{DropVerdict: callID}, nil
+	_, err = o.changeShown(ctx, store.Target{Role: a.Role, Method: a.MethodName}, &entry, verdictOn(callID), func(a *agent.Artifact) (agent.ArtifactChange, error) {
+		v := a.Verdict(callID) // as it is by now: it may have been accepted, or taken back
+		switch {
+		case v == nil:
+			return agent.ArtifactChange{}, store.ErrNotFound
+		case v.State == agent.ExampleActive && !mayOperate:
+			return agent.ArtifactChange{}, ErrInForce
+		}
+		return agent.ArtifactChange{DropVerdict: callID, Proposal: v.State == agent.ExampleProposed}, nil
 	})
 	return err
 }
