@@ -38,7 +38,7 @@ func (s *Store) fillNamespace(ctx context.Context, name agent.Namespace, audit *
 		return err
 	}
 	return unavailable(trail.change(ctx, func(ctx context.Context, c *change) error {
-		tag, err := c.Exec(ctx, "INSERT INTO namespaces (name) VALUES ($1) ON CONFLICT DO NOTHING", string(name))
+		tag, err := c.Exec(ctx, freshSpace+" ON CONFLICT (name) DO NOTHING", string(name), nil)
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (f *filler) space(info *store.NamespaceInfo) error {
 	}
 	f.name, f.lines, f.trail, f.ranks = info.Name, 0, chain.NewVerifier(info.Name, nil), rankChanges{}
 	clear(f.owners)
-	return f.QueryRow(f.ctx, `INSERT INTO namespaces (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET created_at = excluded.created_at RETURNING id`,
+	return f.QueryRow(f.ctx, freshSpace+" ON CONFLICT (name) DO UPDATE SET created_at = excluded.created_at RETURNING id",
 		string(info.Name), timeOrNull(info.CreatedAt)).Scan(&f.ns)
 }
 

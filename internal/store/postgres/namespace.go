@@ -47,22 +47,28 @@ func (s *Store) dropSpace(n *Namespace) {
 	}
 }
 
-// forget drops the namespace of that name, which another replica has erased.
-func (s *Store) forget(name agent.Namespace) {
+// forget drops the namespace of that name if it is not there: another replica has erased it, or it was lost with a primary.
+func (s *Store) forget(ctx context.Context, name agent.Namespace) error {
 	s.mu.Lock()
 	n := s.spaces[name]
 	s.mu.Unlock()
 	if n == nil || n.id.Load() == none {
-		return
+		return nil
 	}
 	var there bool
-	if err := s.pool.QueryRow(s.background, "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id = $1)", n.id.Load()).Scan(&there); err == nil && !there {
+	err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id = $1)", n.id.Load()).Scan(&there)
+	if err == nil && !there {
 		s.dropSpace(n)
 	}
+	return err
 }
 
 // none is the id of no namespace: whoever reads with it finds nothing.
 const none int64 = 0
+
+// freshSpace inserts a namespace with an id by chance, which its advisory lock has to hold: a sequence gives numbers again that were lost with a primary, and who
+// still has one would be in another namespace then.
+const freshSpace = "INSERT INTO namespaces (id, name, created_at) OVERRIDING SYSTEM VALUE VALUES (1 + floor(random() * 2147483646)::int8, $1, $2)"
 
 // key returns the namespace's id for reading, none where there is no such namespace.
 func (n *Namespace) key(ctx context.Context) (int64, error) {
@@ -105,7 +111,7 @@ func (n *Namespace) make(ctx context.Context, tx pgx.Tx) (int64, error) {
 	var id int64
 	err := tx.QueryRow(ctx, "SELECT id FROM namespaces WHERE name = $1", string(n.name)).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = tx.QueryRow(ctx, "INSERT INTO namespaces (name) VALUES ($1) RETURNING id", string(n.name)).Scan(&id)
+		err = tx.QueryRow(ctx, freshSpace+" RETURNING id", string(n.name), nil).Scan(&id)
 	}
 	return id, err
 }
@@ -120,7 +126,8 @@ const (
 	spaceLocks = "1380271956" // the first key of our advisory locks of namespaces
 )
 
-// hold begins a change: it keeps the namespace from being erased until the transaction ends, and returns its id.
+// hold begins a change: it keeps the namespace from being erased until the transaction ends, and returns its id. One that the change makes is there
+// once the transaction is committed.
 func (n *Namespace) hold(ctx context.Context, tx pgx.Tx) (int64, error) {
 	id, err := n.make(ctx, tx)
 	if err != nil {
@@ -138,6 +145,5 @@ func (n *Namespace) hold(ctx context.Context, tx pgx.Tx) (int64, error) {
 		}
 		return none, err
 	}
-	n.id.CompareAndSwap(none, id)
 	return id, nil
 }

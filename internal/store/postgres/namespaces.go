@@ -67,7 +67,7 @@ func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace, audit
 	}
 	info = store.NamespaceInfo{Name: name, CreatedAt: s.o.Now().UTC().Truncate(time.Microsecond)}
 	err = trail.change(ctx, func(ctx context.Context, c *change) error {
-		tag, err := c.Exec(ctx, "INSERT INTO namespaces (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING", string(name), info.CreatedAt)
+		tag, err := c.Exec(ctx, freshSpace+" ON CONFLICT (name) DO NOTHING", string(name), info.CreatedAt)
 		if err != nil {
 			return err
 		}

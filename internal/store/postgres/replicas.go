@@ -71,9 +71,16 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	})
 }
 
+// nextEpoch is an epoch behind that of the session s, by the time and by chance: a sequence gives numbers again that were lost with a primary, and two owners would
+// have the same. The sequence epochs is what earlier versions took.
+const nextEpoch = "greatest(s.epoch + 1, " + firstEpoch + ")"
+
+// firstEpoch is one of a session that is made.
+const firstEpoch = "((extract(epoch FROM clock_timestamp()) * 1000000)::int8 << 10) + floor(random() * 1024)::int8"
+
 // freeSessions takes the sessions from a replica. Rows are locked in the order in which commits lock them.
 func freeSessions(ctx context.Context, tx pgx.Tx, replica string) error {
-	_, err := tx.Exec(ctx, `UPDATE sessions s SET replica = NULL, epoch = nextval('epochs')
+	_, err := tx.Exec(ctx, `UPDATE sessions s SET replica = NULL, epoch = `+nextEpoch+`
 		FROM (SELECT ns, id FROM sessions WHERE replica = $1 ORDER BY ns, id FOR UPDATE) AS k WHERE (s.ns, s.id) = (k.ns, k.id)`, key(replica))
 	return err
 }
@@ -128,7 +135,7 @@ func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store
 			}
 		}
 		o.Replica, o.Address = self.ID, self.Address
-		return tx.QueryRow(ctx, "UPDATE sessions SET replica = $3, epoch = nextval('epochs') WHERE ns = $1 AND id = $2 RETURNING epoch", ns, key(sessionID), key(replica)).Scan(&o.Epoch)
+		return tx.QueryRow(ctx, "UPDATE sessions s SET replica = $3, epoch = "+nextEpoch+" WHERE ns = $1 AND id = $2 RETURNING epoch", ns, key(sessionID), key(replica)).Scan(&o.Epoch)
 	})
 	if err != nil {
 		return store.Ownership{}, err
@@ -195,7 +202,7 @@ func (n *Namespace) Disown(ctx context.Context, owned map[string]store.Ownership
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `UPDATE sessions s SET replica = NULL, epoch = nextval('epochs')
+		_, err = tx.Exec(ctx, `UPDATE sessions s SET replica = NULL, epoch = `+nextEpoch+`
 			FROM (SELECT s.ns, s.id FROM sessions s JOIN unnest($2::text[], $3::text[], $4::int8[]) AS o (id, replica, epoch) USING (id, replica, epoch)
 				WHERE s.ns = $1 ORDER BY s.ns, s.id FOR UPDATE OF s) AS k WHERE (s.ns, s.id) = (k.ns, k.id)`, ns, ids, replicas, epochs)
 		return err

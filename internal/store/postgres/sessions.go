@@ -50,7 +50,7 @@ func (n *Namespace) create(ctx context.Context, s agent.Session, sessionContext 
 			o.Replica, o.Address, by = self.ID, self.Address, new(key(*replica))
 		}
 		err := c.QueryRow(ctx, `INSERT INTO sessions (ns, id, owner, ephemeral, updated_at, doc, replica, epoch)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $7::text IS NULL THEN 0 ELSE nextval('epochs') END) ON CONFLICT DO NOTHING RETURNING epoch`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $7::text IS NULL THEN 0 ELSE `+firstEpoch+` END) ON CONFLICT DO NOTHING RETURNING epoch`,
 			c.ns, key(s.ID), key(owner(&s)), ids.Ephemeral(s.ID), updated, doc, by).Scan(&o.Epoch)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return store.ErrExists

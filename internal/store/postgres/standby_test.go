@@ -5,6 +5,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -155,4 +156,103 @@ func TestWatchersOverlastAFailover(t *testing.T) {
 			}
 		})
 	})
+}
+
+// giveUp ends the waits for the standby, once there is one.
+func giveUp(t *testing.T, c *pgtest.Cluster) {
+	t.Helper()
+	for c.Exec(t, "fails", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "0" {
+	}
+}
+
+// What was lost with a primary binds nobody: its numbers come again, in sequences too, and whoever has seen them is neither in another namespace nor the owner
+// of another's session, and waits for none of them.
+func TestLostNumbers(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t, pgtest.Options{Standby: true})
+	stores, spaces := opened(t, c.CreateDatabase(t, "fails"), 2)
+	created(t, spaces[0], "sess_0")
+	for _, id := range []string{"a", "b"} {
+		if err := stores[0].Join(t.Context(), store.Replica{ID: id, Address: id}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.KillStandby(t)
+	c.Exec(t, "fails", "SELECT max(nextval(pg_get_serial_sequence('namespaces', 'id'))) FROM generate_series(1, 32)") // the next one is written to the log
+	owns := make(chan store.Ownership, 1)
+	go func() {
+		o, _ := spaces[0].Own(t.Context(), "sess_0", "a") // the wait for the standby is given up, or it is seen when that is tried again
+		owns <- o
+	}()
+	giveUp(t, c)
+	<-owns
+	lostOwner, err := spaces[0].Own(t.Context(), "sess_0", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := stores[0].Space("lost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tries, enough := context.WithCancel(t.Context())
+	defer enough()
+	go func() { // it is tried again, until the context ends
+		_ = lost.CreateSession(tries, agent.Session{ID: "sess_lost", Role: "calculator", CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil)
+	}()
+	giveUp(t, c)
+	lostID := none
+	for lostID == none {
+		if lostID, err = lost.key(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enough()
+	waste(t, c)
+	go func() { _ = spaces[0].CommitCall(t.Context(), storetest.NewCommit("sess_0", "call_lost", time.Now())) }()
+	giveUp(t, c)
+	for c.Exec(t, "fails", "SELECT count(*) FROM calls") == "0" {
+	}
+	stop, err := stores[0].Watch("", func(store.Change) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	c.Kill(t)
+	c.RestartStandby(t)
+	c.Promote(t)
+
+	read, end := context.WithTimeout(t.Context(), 20*time.Second)
+	defer end()
+	if _, err := spaces[0].ListCalls(read, store.CallQuery{Stable: true}); err != nil {
+		t.Errorf("the stable part of the log: %v", err)
+	}
+	if o, err := spaces[1].Own(t.Context(), "sess_0", "b"); err != nil || o.Replica == "b" && o.Epoch == lostOwner.Epoch {
+		t.Errorf("a owned the session as %+v, which is lost, and b owns it as %+v, %v", lostOwner, o, err)
+	}
+	fenced := storetest.NewCommit("sess_0", "call_a", time.Now())
+	if fenced.Fence = lostOwner.Epoch; !errors.Is(spaces[0].CommitCall(t.Context(), fenced), store.ErrFenced) {
+		t.Error("a commits what b owns")
+	}
+	beta, err := stores[1].Space("beta")
+	if err != nil {
+		t.Fatal(err)
+	}
+	created(t, beta, "sess_of_beta")
+	if id := beta.id.Load(); id == lostID {
+		t.Errorf("two namespaces have the id %d, one of which is lost", id)
+	}
+}
+
+// A change that makes its namespace and is not committed leaves it as it was: not there, and not deleted either.
+func TestNotMadeByAChangeThatFails(t *testing.T) {
+	t.Parallel()
+	stores, _ := opened(t, pgtest.NewDatabase(t), 1)
+	n, err := stores[0].Space("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.SetPolicy(t.Context(), agent.DefaultPolicy(), 7, nil); !errors.Is(err, store.ErrConflict) {
+		t.Fatalf("a policy of another revision: %v", err)
+	}
+	created(t, n, "sess_0")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/maypok86/otter/v2"
@@ -42,8 +41,7 @@ type Store struct {
 	commits    counted
 	gauges     gauges
 
-	begun   atomic.Uint64 // transactions below it had begun when the last watcher of "now" did: see settle
-	settled atomic.Uint64 // up to where settle has seen that they had ended
+	settling settling // see settle
 
 	mu       sync.Mutex
 	spaces   map[agent.Namespace]*Namespace // guarded by mu, as all below

@@ -102,7 +102,9 @@ func (s *Store) page(ctx context.Context, at reach, to []*watcher) (_ reach, mor
 	case !floor.server.Equal(at.server):
 		return s.pageElsewhere(ctx, at, to)
 	case at.before(floor.feedPlace): // changes behind the place are gone
-		s.forgetAll()
+		if err := s.forgetAll(ctx); err != nil {
+			return at, false, err
+		}
 		for _, w := range to {
 			w.lose(floor.feedPlace)
 		}
@@ -110,7 +112,9 @@ func (s *Store) page(ctx context.Context, at reach, to []*watcher) (_ reach, mor
 	}
 	for _, x := range changes {
 		if x.change.Kind == store.ChangedNamespace {
-			s.forget(x.change.Namespace)
+			if err := s.forget(ctx, x.change.Namespace); err != nil {
+				return at, false, err
+			}
 		}
 		for _, w := range to {
 			w.hear(x.at, x.change)
@@ -129,8 +133,10 @@ func (s *Store) pageElsewhere(ctx context.Context, at reach, to []*watcher) (_ r
 	if err != nil {
 		return at, false, err
 	}
-	raise(&s.begun, now.seen.next)
-	s.forgetAll()
+	if err := s.forgetAll(ctx); err != nil {
+		return at, false, err
+	}
+	s.settling.begin(&now)
 	for _, w := range to {
 		w.restart(&now)
 	}
@@ -138,11 +144,14 @@ func (s *Store) pageElsewhere(ctx context.Context, at reach, to []*watcher) (_ r
 	return now.begin, true, nil
 }
 
-// forgetAll has all namespaces looked up again.
-func (s *Store) forgetAll() {
+// forgetAll drops the namespaces that are not there any more.
+func (s *Store) forgetAll(ctx context.Context) error {
 	for _, name := range s.names() {
-		s.forget(name)
+		if err := s.forget(ctx, name); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // fedChange is a change, and its place in the feed.

@@ -57,6 +57,7 @@ func (n *Namespace) change(ctx context.Context, do func(ctx context.Context, c *
 	}
 	var at feedPlace
 	var left *agent.AuditEntry
+	var ns int64
 	watchers := n.store.awaiting()
 	if err := n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c := &change{Tx: tx, n: n}
@@ -67,12 +68,13 @@ func (n *Namespace) change(ctx context.Context, do func(ctx context.Context, c *
 		if err := do(ctx, c); err != nil {
 			return err
 		}
-		left = c.left
+		left, ns = c.left, c.ns
 		at, err = publish(ctx, tx, c.ns, c.feed)
 		return err
 	}); err != nil {
 		return err
 	}
+	n.id.CompareAndSwap(none, ns)
 	store.Acknowledge(ctx, left)
 	n.store.commits.calls.Add(1)
 	n.store.commits.transactions.Add(1)

@@ -81,7 +81,7 @@ func (w *watcher) begin(ctx context.Context, from store.Cursor) (err error) {
 	if from == "" {
 		w.at, w.since = now.begin.feedPlace, now.seen
 		w.read = now.begin
-		raise(&w.store.begun, now.seen.next)
+		w.store.settling.begin(&now)
 		return nil
 	}
 	at, err := parseCursor(from)
