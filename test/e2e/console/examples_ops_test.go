@@ -39,6 +39,30 @@ func TestOpsExampleNotes(t *testing.T) {
 	p.clean()
 }
 
+// Saved examples take nothing away that somebody else has added since they were shown: it is shown beside what was typed, and both are kept.
+func TestOpsExamplesOfTwo(t *testing.T) {
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
+	path := rig.MethodPath("tax", "net") + "/examples"
+	mine, theirs := object{"args": []any{1000}, "expect": object{"value": 600}}, object{"args": []any{2000}, "expect": object{"value": 1200}}
+	d.Do(200, "PUT", path, object{"examples": []object{mine}})
+	p := newBrowser(t).open(t, "one", d.URL, nil)
+	p.at("#/tools/tax/net?tab=examples")
+	p.fill("textarea[aria-label='Note 1']", "60 percent")
+	d.Do(200, "PUT", path, object{"examples": append(examples(t, d, "tax", "net"), theirs)})
+	p.click(button("Save"))
+	p.sees(".failure:has-text('precondition_failed')", "textarea[aria-label='Note 2']")
+	if got := p.do("inputValue", "textarea[aria-label='Note 1']"); got != "60 percent" {
+		t.Errorf("the note is %q", got)
+	}
+	p.click(button("Save"))
+	p.sees("text=The examples are saved.")
+	p.gone(".failure")
+	if all := examples(t, d, "tax", "net"); len(all) != 2 || all[0]["note"] != "60 percent" {
+		t.Errorf("the examples are %v", all)
+	}
+	p.clean()
+}
+
 // A change of examples is undone in the message after it, but for that of a judged call, which does not come back so, and not where somebody else has changed them since.
 func TestOpsUndoOfExamples(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
