@@ -275,27 +275,3 @@ func (o *Operator) findVerdict(ctx context.Context, callID string) (*agent.Artif
 	}
 	return nil, nil, store.ErrNotFound
 }
-
-// DropVerdict takes the verdict on the call back, with the example that it made. store.ErrNotFound when there is none,
-// ErrInForce for one that counts unless mayOperate.
-func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error {
-	a, v, err := o.findVerdict(ctx, callID)
-	if err != nil {
-		return err
-	}
-	unlock := o.calls.HoldAdoption(a.Role, a.MethodName)
-	defer unlock()
-	entry := o.audit(actor, opVerdictDrop, a.Role+"."+a.MethodName, "")
-	entry.SessionID, entry.Undo = v.SessionID, "POST /v1/calls/"+callID+"/verdict"
-	_, err = o.changeShown(ctx, store.Target{Role: a.Role, Method: a.MethodName}, &entry, verdictOn(callID), func(a *agent.Artifact) (agent.ArtifactChange, error) {
-		v := a.Verdict(callID) // as it is by now: it may have been accepted, or taken back
-		switch {
-		case v == nil:
-			return agent.ArtifactChange{}, store.ErrNotFound
-		case v.State == agent.ExampleActive && !mayOperate:
-			return agent.ArtifactChange{}, ErrInForce
-		}
-		return agent.ArtifactChange{DropVerdict: callID, Proposal: v.State == agent.ExampleProposed}, nil
-	})
-	return err
-}

@@ -66,7 +66,7 @@ func (s *Store) forget(ctx context.Context, name agent.Namespace) error {
 // none is the id of no namespace: whoever reads with it finds nothing.
 const none int64 = 0
 
-// freshSpace inserts a namespace with an id by chance, which its advisory lock has to hold: a sequence gives numbers again that were lost with a primary, and who
+// freshSpace inserts a namespace with a random id, which its advisory lock has to hold: a sequence gives numbers again that were lost with a primary, and who
 // still has one would be in another namespace then.
 const freshSpace = "INSERT INTO namespaces (id, name, created_at) OVERRIDING SYSTEM VALUE VALUES (1 + floor(random() * 2147483646)::int8, $1, $2)"
 

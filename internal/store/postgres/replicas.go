@@ -71,7 +71,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	})
 }
 
-// nextEpoch is an epoch behind that of the session s, by the time and by chance: a sequence gives numbers again that were lost with a primary, and two owners would
+// nextEpoch is an epoch behind that of the session s, made of the time and random digits: a sequence gives numbers again that were lost with a primary, and two owners would
 // have the same. The sequence epochs is what earlier versions took.
 const nextEpoch = "greatest(s.epoch + 1, " + firstEpoch + ")"
 
