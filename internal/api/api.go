@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,8 +36,7 @@ type server struct {
 
 	table *table // of operations
 
-	docs       []byte // the reference page
-	docsPolicy string // its content security policy
+	docs func() (docsPage, error) // made when it is first asked for: most daemons never are, and it would be half of their start
 
 	console *ui.Console
 
@@ -69,10 +69,8 @@ func newServer(o Options) (*server, error) {
 		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), shares: newShares(o),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
 			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
+	s.docs = sync.OnceValues(func() (docsPage, error) { return newDocsPage(o.OpenAPI) })
 	var err error
-	if s.docs, s.docsPolicy, err = docsPage(o.OpenAPI); err != nil {
-		return nil, err
-	}
 	if s.console, err = ui.New(); err != nil {
 		return nil, err
 	}

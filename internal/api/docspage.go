@@ -57,11 +57,16 @@ type (
 	}
 )
 
-// docsPage renders the OpenAPI document as one page without scripts, and the policy under which a browser shows nothing else.
-func docsPage(openAPI []byte) (page []byte, policy string, err error) {
+// A docsPage is the OpenAPI document as one page without scripts, and the content security policy under which a browser shows nothing else.
+type docsPage struct {
+	html   []byte
+	policy string
+}
+
+func newDocsPage(openAPI []byte) (page docsPage, err error) {
 	var doc docsDocument
 	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
-		return nil, "", fmt.Errorf("read the OpenAPI document: %w", err)
+		return page, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
 	for path, methods := range doc.Paths {
 		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
@@ -71,7 +76,7 @@ func docsPage(openAPI []byte) (page []byte, policy string, err error) {
 			}
 			op := docsOperation{Method: strings.ToUpper(method), Path: path}
 			if err := node.Decode(&op); err != nil {
-				return nil, "", fmt.Errorf("read %s %s of the OpenAPI document: %w", method, path, err)
+				return page, fmt.Errorf("read %s %s of the OpenAPI document: %w", method, path, err)
 			}
 			if i := slices.IndexFunc(doc.Tags, func(t docsTag) bool { return slices.Contains(op.Tags, t.Name) }); i >= 0 {
 				doc.Tags[i].Operations = append(doc.Tags[i].Operations, op)
@@ -83,18 +88,18 @@ func docsPage(openAPI []byte) (page []byte, policy string, err error) {
 	}
 	t, err := template.New("docs").Funcs(template.FuncMap{"example": docsExample}).Parse(docsTemplate)
 	if err != nil {
-		return nil, "", err
+		return page, err
 	}
 	var b bytes.Buffer
 	if err := t.Execute(&b, struct {
 		docsDocument
 		Style template.CSS
 	}{doc, template.CSS(docsStyle)}); err != nil { //nolint:gosec // our own file
-		return nil, "", err
+		return page, err
 	}
 	sum := sha256.Sum256([]byte(docsStyle))
-	policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-	return b.Bytes(), policy, nil
+	page.html, page.policy = b.Bytes(), "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	return page, nil
 }
 
 // docsExample returns a JSON example of the content, "" where it has none.
@@ -119,11 +124,15 @@ func docsExample(content map[string]docsContent) string {
 
 // getDocs serves the reference page.
 func (s *server) getDocs(w *reply, _ *http.Request) error {
+	page, err := s.docs()
+	if err != nil {
+		return err
+	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", s.docsPolicy)
-	h.Set("Content-Length", strconv.Itoa(len(s.docs)))
+	h.Set("Content-Security-Policy", page.policy)
+	h.Set("Content-Length", strconv.Itoa(len(page.html)))
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(s.docs) // the client is gone: there is nobody to send it to
+	_, _ = w.Write(page.html) // the client is gone: there is nobody to send it to
 	return nil
 }
