@@ -64,23 +64,30 @@ func Client(t testing.TB) *http.Client {
 // shared is the document, read once for all tests of a process.
 type shared struct {
 	*openapi3.T
-	mu sync.Mutex // held while it checks: kin-openapi compiles schemas as it goes
+	bodies *bodies
+	mu     sync.Mutex // held while it checks: schemas are compiled as they are needed
 }
 
 var loaded = sync.OnceValues(func() (*shared, error) {
-	doc, err := Load()
-	return &shared{T: doc}, err
+	doc, err := openapi3.NewLoader().LoadFromData(document.OpenAPI)
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBodies(document.OpenAPI)
+	return &shared{T: doc, bodies: b}, err
 })
 
-// Load reads and checks the document.
-func Load() (*openapi3.T, error) {
+// Load returns the document, read and checked once with its examples. Nobody may change it.
+func Load() (*openapi3.T, error) { return checked() }
+
+var checked = sync.OnceValues(func() (*openapi3.T, error) {
 	loader := openapi3.NewLoader()
 	doc, err := loader.LoadFromData(document.OpenAPI)
 	if err != nil {
 		return nil, err
 	}
 	return doc, doc.Validate(loader.Context, openapi3.EnableExamplesValidation())
-}
+})
 
 // Seen returns how often each operation was answered with each status.
 func (v *Recorder) Seen() map[string]map[int]int {
@@ -148,6 +155,12 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 	options := &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true}
 	in := &openapi3filter.RequestValidationInput{Request: asked, PathParams: params, Route: route, Options: options}
 	if res.StatusCode < 400 {
+		if media := r.Header.Get("Content-Type"); len(sent) > 0 && isJSON(media) {
+			options.ExcludeRequestBody = true
+			if err := v.doc.bodies.checkSent(route.Path, r.Method, media, sent); err != nil {
+				return fmt.Errorf("the daemon took a request that the document does not allow: %w", err)
+			}
+		}
 		if err := openapi3filter.ValidateRequest(r.Context(), in); err != nil {
 			return fmt.Errorf("the daemon took a request that the document does not allow: %w", err)
 		}
@@ -176,6 +189,12 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 		if err := v.checkProblem(res, got); err != nil {
 			return err
 		}
+		options.ExcludeResponseBody = true
+	} else if media := res.Header.Get("Content-Type"); isJSON(media) && !options.ExcludeResponseBody {
+		options.ExcludeResponseBody = true
+		if err := v.doc.bodies.checkGot(route.Path, r.Method, res.StatusCode, media, got); err != nil {
+			return err
+		}
 	}
 	return openapi3filter.ValidateResponse(r.Context(), out)
 }
@@ -189,8 +208,8 @@ func (v *Recorder) checkLines(op *openapi3.Operation, status int, got []byte) er
 		return fmt.Errorf("a reply of %s is not described", mediaLines)
 	}
 	at, _ := described.Value.Content[mediaLines].Extensions["x-item-schema"].(string)
-	schema := v.doc.Components.Schemas[strings.TrimPrefix(at, "#/components/schemas/")]
-	if schema == nil {
+	schema := strings.TrimPrefix(at, "#")
+	if v.doc.Components.Schemas[strings.TrimPrefix(schema, "/components/schemas/")] == nil {
 		return fmt.Errorf("the reply of %s has no x-item-schema that is in the document: %q", mediaLines, at)
 	}
 	if len(got) > 0 && got[len(got)-1] != '\n' {
@@ -199,11 +218,7 @@ func (v *Recorder) checkLines(op *openapi3.Operation, status int, got []byte) er
 	n := 0
 	for line := range bytes.Lines(got) {
 		n++
-		value, err := decodeJSON(line)
-		if err == nil {
-			err = schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
-		}
-		if err != nil {
+		if err := v.doc.bodies.check(schema, line); err != nil {
 			return fmt.Errorf("line %d, %.200s: %w", n, line, err)
 		}
 	}
@@ -224,11 +239,7 @@ func (v *Recorder) checkProblem(res *http.Response, got []byte) error {
 	if media := res.Header.Get("Content-Type"); media != "application/problem+json" {
 		return fmt.Errorf("a fault has the type %q, not application/problem+json", media)
 	}
-	value, err := decodeJSON(got)
-	if err != nil {
-		return err
-	}
-	return v.doc.Components.Schemas["Problem"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
+	return v.doc.bodies.check("/components/schemas/Problem", got)
 }
 
 // find matches the escaped path, part by part; fixed parts win over parameters.
