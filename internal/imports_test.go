@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"internal/runtime/gate":             {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/gate/report":      {},                         // the daemon reads it
 	"internal/runtime/gate/rt":          {"internal/runtime/plain"}, // native executables consist of it too
-	"internal/runtime/fetch":            {"internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
+	"internal/runtime/fetch":            {"internal/cache", "internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
 	"internal/runtime/connections":      {"internal/runtime/fetch", "internal/agent"},
 	"internal/runtime/sandbox":          {"internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
 	"internal/runtime/sandbox/serve":    {"internal/runtime/plain", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
@@ -65,13 +65,14 @@ var allowed = map[string][]string{
 	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/bell", "internal/fair", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/overview": {"internal/runtime/spend", "internal/bell", "internal/store", "internal/agent"},
 	"internal/runtime/evolve":   {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
-	"internal/store":            {"internal/bell", "internal/fair", "internal/agent"},
+	"internal/store":            {"internal/cache", "internal/bell", "internal/fair", "internal/agent"},
 	"internal/contract":         {"internal/agent"},
 	"internal/telemetry":        {"internal/agent"},
 	"internal/access":           {"internal/agent"},
-	"internal/access/oidc":      {"internal/access", "internal/api/strict", "internal/agent"},
+	"internal/access/oidc":      {"internal/cache", "internal/access", "internal/api/strict", "internal/agent"},
 	"internal/agent":            {},
 	"internal/bell":             {},
+	"internal/cache":            {},
 	"internal/fair":             {},
 }
 

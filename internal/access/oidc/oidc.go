@@ -18,10 +18,10 @@ import (
 	"time"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
-	"github.com/maypok86/otter/v2"
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/cache"
 )
 
 const (
@@ -61,7 +61,7 @@ type Options struct {
 type Issuer struct {
 	o     Options
 	keys  *keys
-	known *otter.Cache[[sha256.Size]byte, *verified] // by digest of the token
+	known cache.Cache[[sha256.Size]byte, *verified] // by digest of the token
 }
 
 // verified is a token whose signature has been checked.
@@ -90,10 +90,7 @@ func New(o Options) (*Issuer, error) {
 	if o.Fetched == nil {
 		o.Fetched = func(error) {}
 	}
-	known, err := otter.New(&otter.Options[[sha256.Size]byte, *verified]{MaximumSize: cached})
-	if err != nil {
-		return nil, err
-	}
+	known := cache.New[[sha256.Size]byte, *verified](cached)
 	i := &Issuer{o: o, known: known}
 	i.keys = newKeys(o, func() { known.InvalidateAll() })
 	i.keys.refresh(o.Now())

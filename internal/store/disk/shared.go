@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/maypok86/otter/v2"
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cache"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
 )
@@ -45,8 +45,8 @@ type shared struct {
 	seed    maphash.Seed
 	stripes [64]locks.Mutex
 
-	sessionCache  *otter.Cache[sessionKey, *session]
-	artifactCache *otter.Cache[artifactKey, *artifact]
+	sessionCache  cache.Cache[sessionKey, *session]
+	artifactCache cache.Cache[artifactKey, *artifact]
 
 	quarantined atomic.Int64 // files moved aside, and files with damaged lines
 	aside       atomic.Int64 // numbers the names of files that are moved aside
@@ -68,11 +68,11 @@ func newShared(o Options) (*shared, error) {
 		s.stripes[i].Rank(s.order, rankStripe)
 	}
 	var err error
-	s.sessionCache, err = otter.New(&otter.Options[sessionKey, *session]{MaximumWeight: o.Sessions, Weigher: func(_ sessionKey, x *session) uint32 { return x.weight() }})
+	s.sessionCache, err = cache.NewWeighed(o.Sessions, func(_ sessionKey, x *session) uint32 { return x.weight() })
 	if err != nil {
 		return nil, err
 	}
-	s.artifactCache, err = otter.New(&otter.Options[artifactKey, *artifact]{MaximumWeight: o.Artifacts, Weigher: func(_ artifactKey, x *artifact) uint32 { return x.weight() }})
+	s.artifactCache, err = cache.NewWeighed(o.Artifacts, func(_ artifactKey, x *artifact) uint32 { return x.weight() })
 	return s, err
 }
 

@@ -7,10 +7,10 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/maypok86/otter/v2"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/bell"
+	"github.com/recurgentd/recurgentd/internal/cache"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -24,11 +24,11 @@ type Store struct {
 	committer *committer
 	hints     chan struct{} // has room for one: the feed has something new
 
-	keptArtifacts *otter.Cache[rowKey, *keptArtifact]
-	keptEvidence  *otter.Cache[rowKey, *keptEvidence]
-	keptSessions  *otter.Cache[rowKey, keptSession]
-	keptTools     *otter.Cache[roleKey, *agent.Tool]
-	keptPolicies  *otter.Cache[int64, keptPolicy]
+	keptArtifacts cache.Cache[rowKey, *keptArtifact]
+	keptEvidence  cache.Cache[rowKey, *keptEvidence]
+	keptSessions  cache.Cache[rowKey, keptSession]
+	keptTools     cache.Cache[roleKey, *agent.Tool]
+	keptPolicies  cache.Cache[int64, keptPolicy]
 
 	bell     bell.Bell // the feed may have something new
 	urgent   bell.Bell // and somebody waits for the watchers to report it
@@ -51,10 +51,6 @@ type Store struct {
 
 // keptRows bounds how many rows of each kind a replica keeps in memory.
 const keptRows = 4096
-
-func keep[K comparable, V any]() *otter.Cache[K, V] {
-	return otter.Must(&otter.Options[K, V]{MaximumSize: keptRows})
-}
 
 // Open opens the database and makes its tables, or brings them up to date, unless Existing is set. ctx bounds the opening only.
 func Open(ctx context.Context, o Options) (*Store, error) {
@@ -83,8 +79,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{o: o, pool: pool, spaces: map[agent.Namespace]*Namespace{}, watchers: map[*watcher]bool{}, hints: make(chan struct{}, 1)}
 	s.committer = newCommitter(s)
-	s.keptArtifacts, s.keptEvidence, s.keptSessions = keep[rowKey, *keptArtifact](), keep[rowKey, *keptEvidence](), keep[rowKey, keptSession]()
-	s.keptTools, s.keptPolicies = keep[roleKey, *agent.Tool](), keep[int64, keptPolicy]()
+	s.keptArtifacts, s.keptEvidence = cache.New[rowKey, *keptArtifact](keptRows), cache.New[rowKey, *keptEvidence](keptRows)
+	s.keptSessions, s.keptTools = cache.New[rowKey, keptSession](keptRows), cache.New[roleKey, *agent.Tool](keptRows)
+	s.keptPolicies = cache.New[int64, keptPolicy](keptRows)
 	err = s.check(ctx)
 	if err == nil && !o.Existing {
 		err = s.afterRestore(ctx)

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/maypok86/otter/v2"
+	"github.com/recurgentd/recurgentd/internal/cache"
 )
 
 // Where an answer came from.
@@ -30,7 +30,7 @@ const (
 // A Cache keeps answers. It may be used concurrently.
 type Cache struct {
 	most    int64
-	entries *otter.Cache[key, *entry]
+	entries cache.Cache[key, *entry]
 	now     func() time.Time
 }
 
@@ -42,7 +42,7 @@ const perEntry = 512
 
 // New returns a cache of at most so many bytes. No answer takes more than an eighth of them.
 func New(most int64, now func() time.Time) (*Cache, error) {
-	entries, err := otter.New(&otter.Options[key, *entry]{MaximumWeight: uint64(max(0, most)), Weigher: func(_ key, e *entry) uint32 { return uint32(e.size()) }})
+	entries, err := cache.NewWeighed(uint64(max(0, most)), func(_ key, e *entry) uint32 { return uint32(e.size()) })
 	if err != nil {
 		return nil, err
 	}
