@@ -22,7 +22,7 @@ func TestDemoRecordingIsHonest(t *testing.T) {
 		}
 		return list
 	}
-	recorded, err := os.ReadFile("../../test/e2e/recordings/testdata/forge.jsonl")
+	recorded, err := os.ReadFile("../../test/e2e/tools/testdata/forge.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

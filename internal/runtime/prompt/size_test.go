@@ -17,7 +17,7 @@ const maxMean = 9260
 // The prompt stays short: the mean over the recorded tasks is held to a bound.
 func TestSizeOverRecordedTasks(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../../../test/e2e/recordings/testdata/tasks.json")
+	data, err := os.ReadFile("../../../test/e2e/tools/testdata/recorded-tasks.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ const (
 	dearer = 3.0
 )
 
-// With 1,000 tools and 10,000 calls, or ten times as many in make test-ops-long, pages list as much as they did with few, one page after the other: the scripts of none take more than
+// With 1,000 tools and 10,000 calls, or ten times as many in make test-long, pages list as much as they did with few, one page after the other: the scripts of none take more than
 // three times the processor time that they take for ten rows.
 func TestOpsManyTools(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})

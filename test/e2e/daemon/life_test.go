@@ -68,6 +68,9 @@ func TestSigtermDrains(t *testing.T) {
 
 // A call that does not end by itself is ended with the daemon, as canceled, and recorded.
 func TestSigtermEndsWhatDoesNotEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on deadlines of real programs")
+	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.never": {rig.Held(rig.ProgAdd)}})
 	d := rig.Start(t, m)

@@ -1,4 +1,5 @@
-// Package daemon tests the daemon as a process: start, signals, drain, restart, access, TLS, traces, and what it says when it cannot start.
+// Package daemon tests the daemon as people and other programs meet it: start and end, namespaces and their people, caps, secrets,
+// connections, effects, lists, stored data, files, commands, agents and clients. A file's name begins with its subject.
 package daemon
 
 import (
@@ -8,3 +9,5 @@ import (
 )
 
 func TestMain(m *testing.M) { rig.Main(m) }
+
+type object = map[string]any

@@ -96,6 +96,9 @@ func checkArtifactFile(t *testing.T, path string) {
 
 // A dead provider ends in a provider outcome within its budget, and warm calls go on meanwhile.
 func TestDeadProvider(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on deadlines of real programs")
+	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.hangs": {rig.Held(rig.ProgAdd)}, "calculator.broken": {rig.Status(http.StatusInternalServerError)}, "calculator.denied": {rig.Status(http.StatusUnauthorized)}})
 	d := rig.Start(t, m, "--provider-timeout", "3s")

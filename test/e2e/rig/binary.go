@@ -40,9 +40,15 @@ func (d *Daemon) Expect(code int, parts []string, args ...string) string {
 // Run runs the binary to its end with exactly that environment.
 func Run(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return RunBinary(t, os.Args[0], env, args...)
+}
+
+// RunBinary is Run for the binary under another name, by which TestMain knows it.
+func RunBinary(t *testing.T, binary string, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd := exec.CommandContext(ctx, binary, args...)
 	var out, errs bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = env, &out, &errs, 5*time.Second
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {

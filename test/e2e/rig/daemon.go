@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -119,7 +120,13 @@ func (d *Daemon) Start() {
 // start starts the one process, and waits until it is ready.
 func (d *Daemon) start() {
 	d.T.Helper()
-	d.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, d.Args...)...)
+	binary := os.Args[0]
+	for _, v := range d.Env {
+		if name, ok := strings.CutPrefix(v, Binary+"="); ok {
+			binary = name
+		}
+	}
+	d.Cmd = exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0"}, d.Args...)...)
 	d.Cmd.Env, d.Cmd.Dir, d.Cmd.Stderr = slices.Concat(d.Env, d.own), d.Dir, d.Output.file
 	if d.Log != nil {
 		d.Cmd.Stderr = d.Log

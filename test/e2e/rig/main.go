@@ -6,6 +6,7 @@ package rig
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,6 +21,26 @@ const actAsBinary = "RECURGENTD_TEST_ACT_AS_BINARY"
 // ClockFile is the variable that names the file from which a daemon under test reads how far its clock is ahead, such as
 // "24h". It is compiled into test binaries only.
 const ClockFile = "RECURGENTD_TEST_CLOCK"
+
+// Binary is the variable that names the binary to start a daemon from, one that Named made.
+const Binary = "RECURGENTD_TEST_BINARY"
+
+// Named returns the path of the test binary under another name, by which TestMain knows what its processes are to do otherwise.
+func Named(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.Link(os.Args[0], path); err == nil {
+		return path
+	}
+	data, err := os.ReadFile(os.Args[0]) // temporary files are on another file system
+	if err == nil {
+		err = os.WriteFile(path, data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // Main runs the tests of a package. A process that a test started from the test binary is the daemon, a runner or a client
 // instead, so that tests start real processes without a build of their own.

@@ -1,0 +1,49 @@
+package daemon
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// On a terminal one line changes with the stages and is wiped at the end; where colours are off it is plain; a pipe gets
+// nothing at all of a call that is not streamed.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"calculator.slow": {rig.Held(rig.ProgAdd)}})
+	d := rig.Start(t, m)
+	s := d.Session("calculator")
+	for i, args := range [][]string{{"--stream"}, {}} {
+		w := rig.OnTerminal(t, 60, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR="), append([]string{"call", "calculator", "slow", "2", "3", "--session", s}, args...)...)
+		if i == 0 {
+			w.Golden("call-stream.screen", func(screen string) string {
+				return regexp.MustCompile(`(?m)^\S `).ReplaceAllString(regexp.MustCompile(`\d+ s`).ReplaceAllString(screen, "N s"), "* ")
+			}, "forging (initial_forge) (")
+			m.Release()
+		}
+		w.Shows("5")
+		w.Ends(0)
+		if got := w.Screen(); got != "5" {
+			t.Errorf("%v: the screen is %q afterwards, want the value alone", args, got)
+		}
+	}
+	narrow := rig.NewModel(t, rig.Script{"calculator.slow": {rig.Held(rig.ProgAdd)}})
+	d = rig.Start(t, narrow)
+	w := rig.OnTerminal(t, 20, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR=1"), "call", "calculator", "slow", "2", "3", "--session", d.Session("calculator"))
+	w.Shows("calculator.slow")
+	if got := w.Screen(); strings.Contains(got, "\n") {
+		t.Errorf("the line wrapped: %q", got)
+	}
+	narrow.Release()
+	w.Shows("5")
+	w.Ends(0)
+	if got := w.Screen(); got != "5" || rig.Coloured(w.Bytes()) {
+		t.Errorf("the screen is %q (%q)", got, w.Bytes())
+	}
+	out, errs, code := d.Client("call", "calculator", "slow", "2", "3", "--session", d.Session("calculator"))
+	if out != "5\n" || errs != "" || code != 0 {
+		t.Errorf("in a pipe: %q, %q, %d", out, errs, code)
+	}
+}

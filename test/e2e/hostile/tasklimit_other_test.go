@@ -1,5 +1,0 @@
-//go:build !linux
-
-package hostile
-
-func joinTaskGroup() {} // there are no control groups

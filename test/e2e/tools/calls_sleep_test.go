@@ -1,0 +1,48 @@
+package tools
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// time.Sleep waits in live runs, in both engines, and moves the program's clock; a sleep that cannot end in time ends the run
+// at once: over the sum of a call by the program's fault, over the call's own time by nobody's.
+func TestSleepsInCalls(t *testing.T) {
+	t.Parallel()
+	naps := rig.Program("\tms, _ := call.Arg(0, \"ms\").(float64)\n\tbefore := time.Now()\n\ttime.Sleep(time.Duration(ms) * time.Millisecond)\n\treturn time.Since(before).Milliseconds(), nil", "time")
+	for _, engine := range []string{"ssa", "yaegi"} {
+		m := rig.NewModel(t, rig.Script{"f.nap": {naps}})
+		d := rig.Start(t, m, "--engine", engine)
+		s := d.Session("f")
+		nap := d.Call(s, "nap", 120)
+		d.WantValue(nap, 120.0, "generated")
+		if nap.DurationMs < 120 {
+			t.Errorf("%s: the program did not wait: %v ms", engine, nap.DurationMs)
+		}
+		if replay := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+nap.CallID+"/replay", map[string]any{}).Object(t); replay["equal"] != true {
+			t.Errorf("%s: a replay: %v", engine, replay)
+		}
+		d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("f", "nap")+"/pin", map[string]any{})
+		try := d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("f", "nap")+"/try", map[string]any{"args": []any{3_600_000}}).Object(t)
+		if !rig.Equal(3_600_000.0, try["outcome"].(map[string]any)["value"]) {
+			t.Errorf("%s: a try sleeps: %v", engine, try)
+		}
+		for _, c := range []struct {
+			ms, timeout int
+			class, says string
+		}{{31_000, 0, "intrinsic", "30s more"}, {20_000, 10_000, "extrinsic", "would not end within the call's time"}} {
+			body := map[string]any{"method": "nap", "args": []any{c.ms}}
+			if c.timeout > 0 {
+				body["timeout_ms"] = c.timeout
+			}
+			got := d.Invoke(s, body)
+			d.WantError(got, "timeout")
+			if line := d.LogOf(got); line["failure_class"] != c.class || !strings.Contains(got.Outcome.ErrorMessage, c.says) {
+				t.Errorf("%s: %d ms: %+v of class %v, want %s", engine, c.ms, got.Outcome, line["failure_class"], c.class)
+			}
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package tools
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// 000:103: conversation_history is always an array, whatever is stored: for clients that read or patch the context, and for
+// programs, which find the session's records there.
+func TestSeed000Line103(t *testing.T) {
+	t.Parallel()
+	count := rig.Program("\tl, ok := call.Context[\"conversation_history\"].([]any)\n\treturn map[string]any{\"array\": ok, \"records\": len(l)}, nil")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"assistant.count": {count}}))
+	s := d.Session("assistant")
+	path := "/v1/sessions/" + s + "/context"
+	for i, tt := range []struct {
+		stored string // by a merge patch
+		want   any
+	}{{`{}`, []any{}}, {`{"conversation_history": "broken"}`, []any{}}, {`{"conversation_history": {"a": 1}}`, []any{}}, {`{"conversation_history": 5}`, []any{}},
+		{`{"conversation_history": [1]}`, []any{1}}, {`{"conversation_history": null, "other": 1}`, []any{}}} {
+		patched := d.Send(http.MethodPatch, path, []byte(tt.stored), map[string]string{"Content-Type": "application/merge-patch+json"})
+		if patched.Status != http.StatusOK || !rig.Equal(tt.want, patched.Object(t)["conversation_history"]) {
+			t.Errorf("patched with %s: status %d, %s", tt.stored, patched.Status, patched.Body)
+		}
+		if got := d.Get(path); !rig.Equal(tt.want, got["conversation_history"]) {
+			t.Errorf("after %s the context is %v", tt.stored, got)
+		}
+		d.WantValue(d.Call(s, "count"), object{"array": true, "records": i}, "")
+	}
+	if got := d.Get(path); got["other"] != 1.0 {
+		t.Errorf("the rest of the context is gone: %v", got)
+	}
+}
+
+// 002:13-15, 24, 62: on cold calls and repairs the history input of a call is in the model request as 2N messages, user and
+// assistant in turn, before the current request, which is the same as without a history. Without a history there are no such
+// messages. A keyword argument that the signature declares as history is checked, and left out of the current request.
+func TestSeed002Line13(t *testing.T) {
+	t.Parallel()
+	mayPanic := rig.Program("\tif call.Kwargs[\"question\"] == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn map[string]any{\"q\": call.Kwargs[\"question\"], \"turns\": len(call.InputHistory())}, nil")
+	never := rig.Program("\treturn map[string]any{\"q\": call.Kwargs[\"question\"], \"turns\": len(call.InputHistory())}, nil")
+	turn := func(q, a string) any { return object{"question": q, "answer": a, "password": "hush", "unknown": 1} }
+	given := object{"messages": []any{turn("q1", "a1"), turn("q2", "a2"), object{"answer": "a3", "question": "q3"}}}
+	want := [][2]string{{"user", "Question: q1\nPassword: [masked]"}, {"assistant", "Answer: a1"}, {"user", "Question: q2\nPassword: [masked]"}, {"assistant", "Answer: a2"},
+		{"user", "Question: q3"}, {"assistant", "Answer: a3"}}
+	signature := object{"inputs": []any{object{"name": "question"}, object{"name": "password"}, object{"name": "past", "type": "history"}}, "outputs": []any{object{"name": "answer"}}}
+	current := map[string]string{} // the last message of the cold request, by how the history came
+	for name, with := range map[string]func(body object){
+		"none":     func(object) {},
+		"null":     func(body object) { body["kwargs"].(object)["past"] = nil },
+		"empty":    func(body object) { body["kwargs"].(object)["past"] = object{"messages": []any{}} },
+		"history":  func(body object) { body["history"] = given },
+		"argument": func(body object) { body["kwargs"].(object)["past"] = given },
+	} {
+		m := rig.NewModel(t, rig.Script{"qa.reply": {mayPanic, never}})
+		d := rig.Start(t, m)
+		s := d.Session("qa", object{"contract": object{"signature": signature}})
+		ask := func(question string) object {
+			body := object{"method": "reply", "kwargs": object{"question": question}}
+			with(body)
+			return body
+		}
+		turns := 0.0
+		if name == "history" || name == "argument" {
+			turns = 3
+		}
+		d.WantValue(d.Invoke(s, ask("fine")), object{"q": "fine", "turns": turns}, "generated")
+		d.WantValue(d.Invoke(s, ask("bad")), object{"q": "bad", "turns": turns}, "repaired")
+		for i, kind := range []string{"cold", "repair"} {
+			got := rig.Messages(t, m, i)
+			if got[0][0] != "system" || got[len(got)-1][0] != "user" {
+				t.Fatalf("%s, %s: %v", name, kind, got)
+			}
+			between := got[1 : len(got)-1]
+			if turns == 0 && len(between) != 0 || turns > 0 && !slices.Equal(want, between) {
+				t.Errorf("%s, %s: between the system message and the request stand %q", name, kind, between)
+			}
+			if kind == "cold" {
+				current[name] = got[len(got)-1][1]
+			}
+		}
+		for code, bad := range map[string]any{"invalid_history_value": "x", "invalid_history_element": object{"messages": []any{turn("q", "a"), object{"question": "q"}}}} {
+			r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", rig.Encode(t, object{"method": "reply", "kwargs": object{"question": "fine", "past": bad}}), nil)
+			p := r.Object(t)
+			if r.Status != http.StatusUnprocessableEntity || p["code"] != code || code == "invalid_history_element" && p["index"] != 1.0 {
+				t.Errorf("%s: a bad argument: status %d, %v", name, r.Status, p)
+			}
+		}
+	}
+	for name, text := range current {
+		if text != current["none"] {
+			t.Errorf("with a history as %s the current request is\n%s\nand not\n%s", name, text, current["none"])
+		}
+	}
+}
