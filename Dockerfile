@@ -4,7 +4,7 @@
 #   docker run --rm -p 127.0.0.1:8420:8420 -v recurgent:/data -v $PWD/tokens:/run/tokens:ro \
 #     -e RECURGENT_AUTH_TOKENS_FILE=/run/tokens recurgentd
 #
-# make test-image builds and runs it as CI does, without an engine. docs/deployment.md has more.
+# make test-all STEPS=image builds and runs it as CI does, without an engine. docs/deployment.md has more.
 FROM docker.io/library/golang:1.26.8 AS build
 # Where modules come from, for those who have a proxy of their own: --build-arg GOPROXY=...
 ARG GOPROXY

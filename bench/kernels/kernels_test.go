@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 
 // Every runner of this machine gives the same value for every kernel, or is known not to run it.
 func TestRunnersAgree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
+	}
 	runners, err := startAll(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,9 @@ func TestSimulation(t *testing.T) {
 
 // docs/scale-out.md has the table that the figures give.
 func TestDocument(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: simulates figures of many replicas")
+	}
 	t.Parallel()
 	doc, err := os.ReadFile("../../docs/scale-out.md")
 	if err != nil {

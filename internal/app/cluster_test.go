@@ -490,6 +490,9 @@ func TestReplicasListRunningCalls(t *testing.T) {
 // The sessions of a replica that dies move, and its calls that were under way change nothing: a commit is refused as soon as another owns
 // the session. When it is back it takes no session that others have.
 func TestReplicaDies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the time after which a replica counts as dead")
+	}
 	t.Parallel()
 	c := replicas(t, 2, mortal())
 	a, b := c.all[0], c.all[1]
@@ -526,6 +529,9 @@ func TestReplicaDies(t *testing.T) {
 // A replica that is stopped in the moment of changing a context, and goes on when another has the session, changes nothing itself: the change is
 // made by the owner, once, and none of both is lost.
 func TestStoppedReplicaChangesNoContext(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the time after which a replica counts as dead")
+	}
 	t.Parallel()
 	c := replicas(t, 2, mortal())
 	a, b := c.all[0], c.all[1]

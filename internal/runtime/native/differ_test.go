@@ -143,6 +143,9 @@ func executable(t *testing.T, path string) *sandbox.Executable {
 // Programs of the corpus end in the same bytes in an executable and on the engine. NATIVE_EVERY takes every so many of them, NATIVE_ONLY those whose names
 // contain it.
 func TestCorpusNatively(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
+	}
 	every := 40
 	if s := os.Getenv("NATIVE_EVERY"); s != "" {
 		every, _ = strconv.Atoi(s)

@@ -33,6 +33,9 @@ var ends = map[string]string{
 
 // However a program ends, the call gets what it gets on the engine: the same failure, with the same line.
 func TestEndsNatively(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles each program of the self-test with the toolchain")
+	}
 	b, p := builder(t)
 	var texts, names, sources []string
 	for name, body := range ends {

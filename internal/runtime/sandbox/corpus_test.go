@@ -66,6 +66,9 @@ func corpusTimeout(prog hostile.Program) time.Duration {
 // TestCorpus runs every hostile program, and a control program right after it; then every program once more in the
 // runner that it may have poisoned.
 func TestCorpus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: hostile programs, most of which end by their deadline")
+	}
 	if wire.RaceBuild {
 		t.Log("a race build has no limit of its data: the corpus would eat the machine's memory")
 		return

@@ -50,6 +50,9 @@ func readCorpus(t testing.TB) []entry {
 // TestDifferential compares every call of every program of the corpus with its native run. DIFF_ONLY lists, with commas, what names of
 // the programs to run contain.
 func TestDifferential(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
+	}
 	programs := readCorpus(t)
 	if only := os.Getenv("DIFF_ONLY"); only != "" {
 		programs = slices.DeleteFunc(programs, func(e entry) bool {

@@ -28,6 +28,9 @@ const (
 // TestDiffGenerated runs generated programs natively and here, with little room for garbage, and compares what they return.
 // DIFF_PROGRAMS is the number of programs, DIFF_SEED the first seed; DIFF_MINIMISE=no skips the minimised programs. checkCoverage says what the programs of the default run must contain.
 func TestDiffGenerated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
+	}
 	const defaultCount, defaultFirst = 500, 1
 	count, first := defaultCount, uint64(defaultFirst)
 	if s := os.Getenv("DIFF_PROGRAMS"); s != "" {

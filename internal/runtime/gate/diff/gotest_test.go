@@ -36,6 +36,9 @@ func readGoTests(t testing.TB) *gotest.Bundle {
 // TestGoProject runs the tests of the Go project that keep to the policy, natively and by the engines, and compares what they print and how
 // they end. All of them end well: a test that fails panics.
 func TestGoProject(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
+	}
 	b := readGoTests(t)
 	names := b.Runs()
 	corpus := make([]entry, len(names))

@@ -147,6 +147,9 @@ func described(f *agent.Interface) string {
 
 // Whatever the program, the inference ends with a valid interface, and the gate goes on.
 func TestInferenceOfGeneratedPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
+	}
 	t.Parallel()
 	g := newGate(t)
 	for seed := range uint64(40) {

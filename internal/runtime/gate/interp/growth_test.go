@@ -50,6 +50,9 @@ func compileKernel(t testing.TB, g *gate.Gate, k kernel, n int, work *meter) *Co
 // No program's cost may grow faster than natively. Every kernel is linear natively: with n doubled the engine's work, and what it allocates, must at most
 // double, with some room for maps and slices that grow in steps.
 func TestCostGrowsAsNatively(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compares costs of growing programs")
+	}
 	const n = 2048
 	g, err := gate.New(gate.Options{})
 	if err != nil {

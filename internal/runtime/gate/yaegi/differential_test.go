@@ -40,6 +40,9 @@ func generatedCalls(t testing.TB) []recurgent.Input {
 // the setting "yaegi" has it, those with loops. YAEGI_PROGRAMS says how many of each, YAEGI_SEED where to begin. A difference is shown
 // with the smallest program that has it.
 func TestDifferentialPlain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
+	}
 	for _, setting := range []string{report.EngineAuto, report.EngineYaegi} {
 		t.Run(setting, func(t *testing.T) { differential(t, setting) })
 	}

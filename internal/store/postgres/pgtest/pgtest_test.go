@@ -122,7 +122,7 @@ func TestNothingIsLeft(t *testing.T) {
 // Where the programs lack, the message says what to do.
 func TestMissingPrograms(t *testing.T) {
 	_, err := find("initdb", "no-such-program")
-	if err == nil || !strings.Contains(err.Error(), "no-such-program") || !strings.Contains(err.Error(), "make test-postgres") {
+	if err == nil || !strings.Contains(err.Error(), "no-such-program") || !strings.Contains(err.Error(), "make test-all STEPS=postgres") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -44,7 +44,7 @@ func find(names ...string) (programs, error) {
 			}
 		}
 		if p.paths[name] == "" {
-			return p, fmt.Errorf("pgtest: there is no %s on PATH or in /usr/lib/postgresql/*/bin: install Debian's packages postgresql and pgbouncer, as make test-postgres does", name)
+			return p, fmt.Errorf("pgtest: there is no %s on PATH or in /usr/lib/postgresql/*/bin: install Debian's packages postgresql and pgbouncer, as make test-all STEPS=postgres does", name)
 		}
 	}
 	if os.Geteuid() != 0 {
