@@ -127,7 +127,8 @@ func follow(ctx context.Context, out *stream, from func(ctx context.Context, emi
 		}
 	}
 	cancel()
-	<-ended
+	//lint:ignore S1005 the reader has gone: its error is of no use
+	_ = <-ended
 	return nil
 }
 

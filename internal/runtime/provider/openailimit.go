@@ -35,7 +35,8 @@ func (l limit) apply(r openai.ChatCompletionRequest) openai.ChatCompletionReques
 		r.MaxCompletionTokens = l.tokens
 	}
 	if l.names != newName {
-		r.MaxTokens = l.tokens //nolint:staticcheck // deprecated by OpenAI; what other servers read
+		//lint:ignore SA1019 deprecated by OpenAI; what other servers read
+		r.MaxTokens = l.tokens
 	}
 	return r
 }

@@ -30,7 +30,7 @@ func StoredConnections(ctx context.Context, o Options) (out []agent.Connection, 
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it changed nothing
+	defer conn.Close(context.WithoutCancel(ctx)) // it changed nothing
 	var made bool
 	if err := conn.QueryRow(ctx, "SELECT to_regclass('connections') IS NOT NULL").Scan(&made); err != nil || !made {
 		return nil, unavailable(err)

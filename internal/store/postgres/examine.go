@@ -27,7 +27,7 @@ func Examine(ctx context.Context, o Options) (x Examination, err error) {
 	if err != nil {
 		return x, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it changed nothing
+	defer conn.Close(context.WithoutCancel(ctx)) // it changed nothing
 	for _, look := range []func(context.Context, *pgx.Conn) error{x.server, x.tables, x.durability} {
 		if err := look(ctx, conn); err != nil {
 			return x, unavailable(err)

@@ -29,7 +29,7 @@ func (s *Store) items(ctx context.Context, only agent.Namespace, give func(*stor
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // what it did is over
+	defer conn.Close(context.WithoutCancel(ctx)) // what it did is over
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return unavailable(err)

@@ -22,7 +22,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 		return err
 	}
 	db := stdlib.OpenDB(*config)
-	defer db.Close() //nolint:errcheck // its connection is done
+	defer db.Close() // its connection is done
 	const second, tries = 1, 120
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(second, tries))
 	if err != nil {

@@ -66,7 +66,7 @@ func (s *Store) listenOnce(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is left to be sent
+	defer conn.Close(context.WithoutCancel(ctx)) // nothing is left to be sent
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (s *Store) Verify(ctx context.Context, noted ...NotedHead) (r Report, err e
 	if err != nil {
 		return r, unavailable(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it changed nothing
+	defer tx.Rollback(context.WithoutCancel(ctx)) // it changed nothing
 	v := &verifier{Tx: tx, r: &r, noted: map[NotedHead]bool{}}
 	for _, n := range noted {
 		v.noted[n] = true

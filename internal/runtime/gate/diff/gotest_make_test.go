@@ -1,5 +1,7 @@
 package diff
 
+//lint:file-ignore SA1019 it reads the toolchain's own archives and tree
+
 import (
 	"fmt"
 	"os"

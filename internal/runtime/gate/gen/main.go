@@ -3,6 +3,8 @@
 // its own files. Run make generate, which runs gen with every known version, whenever the list or the versions change.
 package main
 
+//lint:file-ignore SA1019 it reads the toolchain's own archives and tree
+
 import (
 	"bytes"
 	"fmt"

@@ -27,7 +27,7 @@ func (s *symbolTables) source() string {
 		}
 		s.close()
 	}
-	return header("symbols") + "import (\n\t\"reflect\"\n\n" + s.imports.String() + ")\n\n" +
+	return header("symbols") + "//lint:file-ignore SA1019 programs may use what is deprecated\n\nimport (\n\t\"reflect\"\n\n" + s.imports.String() + ")\n\n" +
 		"func table(path string) map[string]any {\n\tswitch path {\n" + s.cases.String() + "\t}\n\treturn nil\n}\n" + s.funcs.String()
 }
 

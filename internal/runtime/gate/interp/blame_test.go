@@ -1,5 +1,7 @@
 package interp
 
+//lint:file-ignore SA5000,SA4017 faults on purpose
+
 import (
 	"go/ast"
 	"go/parser"

@@ -1,5 +1,7 @@
 package interp
 
+//lint:file-ignore U1000,SA4000 faults on purpose; what it takes in is not left out by the compiler
+
 import (
 	"errors"
 	"reflect"

@@ -56,8 +56,7 @@ func (c *compiler) shiftCount(t types.Type, off uintptr) func(unsafe.Pointer) ui
 	return func(m unsafe.Pointer) uint64 {
 		n := read(m)
 		if n < 0 {
-			var one int64 = 1
-			one <<= n // panics: negative shift amount
+			_ = int64(1) << n // panics: negative shift amount
 		}
 		return uint64(n)
 	}

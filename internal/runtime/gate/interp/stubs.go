@@ -1,5 +1,7 @@
 package interp
 
+//lint:file-ignore U1000 assembly uses it
+
 import (
 	"fmt"
 	"go/types"

@@ -1,5 +1,7 @@
 package rt
 
+//lint:file-ignore SA4000 the same is asked twice
+
 import (
 	"testing"
 	"time"

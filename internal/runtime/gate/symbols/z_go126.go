@@ -4,6 +4,8 @@
 
 package symbols
 
+//lint:file-ignore SA1019 programs may use what is deprecated
+
 import (
 	"reflect"
 

@@ -1,5 +1,7 @@
 package locks
 
+//lint:file-ignore SA2001 locks on purpose
+
 import (
 	"fmt"
 	"strings"
