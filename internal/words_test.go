@@ -63,7 +63,7 @@ func instead(word string) string {
 func texts(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+	visit := func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -78,9 +78,12 @@ func texts(t *testing.T) []string {
 			out = append(out, file)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	}
+	// Not the root itself: go test would run this again whenever something is committed or built.
+	for _, top := range []string{"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "api", "bench", "clients", "cmd", "deploy", "docs", "examples", "internal", "scripts", "test"} {
+		if err := filepath.WalkDir(filepath.Join("..", top), visit); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if len(out) < 100 {
 		t.Fatalf("%d files", len(out))

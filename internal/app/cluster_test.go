@@ -416,6 +416,9 @@ func TestReplicasShareIdempotencyKeys(t *testing.T) {
 
 // A call that runs at one replica is found at the other: by its id, in its events, which can be followed there from any point, and to cancel it.
 func TestReplicasFindCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the time in which a replica must answer")
+	}
 	t.Parallel()
 	c := replicas(t, 3, nil)
 	a, b := c.all[0], c.all[1]
@@ -448,6 +451,9 @@ func TestReplicasFindCalls(t *testing.T) {
 
 // The list of running calls has those of all replicas, as the client may see them and page by page; a replica that does not answer is named.
 func TestReplicasListRunningCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the time in which a replica must answer")
+	}
 	t.Parallel()
 	c := replicas(t, 3, nil)
 	want := map[string]bool{}

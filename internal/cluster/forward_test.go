@@ -393,6 +393,9 @@ func TestForwardToSilentPeer(t *testing.T) {
 
 // A call is found at the replica that has it, and only there.
 func TestFind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the time in which a replica must answer")
+	}
 	t.Parallel()
 	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead || r.URL.Path != "/v1/calls/call_1" || r.Header.Get("Recurgent-Principal") != "ann" {

@@ -13,6 +13,9 @@ import (
 
 // Failures of real programs in real runners, labelled.
 func TestFailuresOfRealPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on small deadlines of real programs")
+	}
 	tests := []struct {
 		name, code, errorType string
 		class                 agent.Class

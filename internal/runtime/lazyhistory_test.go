@@ -79,6 +79,7 @@ func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 // A program that asks for the history or the registry again and again costs the daemon one reading of it, however large it is.
 func TestRepeatedQuestionsCostOneReading(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.flood": {run("\tn := 0\n\tfor range 40 {\n\t\tn += len(call.HistoryAll()) + len(call.Tools())\n\t}\n\treturn n, nil")}})
+	r.o.RunTimeout = time.Hour // it reads some 500 MB
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
 	arg := json.RawMessage(`"` + strings.Repeat("x", 1_300_000) + `"`)
 	for i := range 6 {

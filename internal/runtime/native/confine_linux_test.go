@@ -27,6 +27,9 @@ var RecurgentNativeProgram = support.Program{Source: "probes", Facts: "{}", Rese
 
 // An executable is confined as a runner is: what the canary must not do, code in an executable cannot do either.
 func TestExecutableIsConfined(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
 	b, p := builder(t)
 	if err := native.AddPackages(t.Context(), b, "../../..", "golang.org/x/sys/unix", "github.com/recurgentd/recurgentd/internal/runtime/sandbox/probe"); err != nil {
 		t.Fatal(err)

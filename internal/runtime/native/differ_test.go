@@ -165,6 +165,9 @@ func TestCorpusNatively(t *testing.T) {
 
 // Generated programs do so, too. NATIVE_PROGRAMS is their number, NATIVE_SEED the first seed.
 func TestGeneratedNatively(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
 	count, first := 5, uint64(1)
 	if s := os.Getenv("NATIVE_PROGRAMS"); s != "" {
 		count, _ = strconv.Atoi(s)

@@ -44,6 +44,9 @@ func fileOf(id string, text []byte) agent.File {
 
 // Compiled programs read and make files as the engine does, to the byte.
 func TestFilesNatively(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
 	t.Parallel()
 	const source = `package tool
 

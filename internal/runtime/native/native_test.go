@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
@@ -50,6 +51,7 @@ func builder(t *testing.T) (*native.Builder, *sandbox.Pool) {
 			return
 		}
 		bo := native.DefaultOptions()
+		bo.Timeout = time.Hour // builds give way to all else that runs
 		if bo.Toolchain, shared.err = native.Find(native.SettingAuto); shared.err != nil {
 			return
 		}
@@ -93,6 +95,9 @@ func TestBuild(t *testing.T) {
 
 // Builds that end in an error leave nothing behind, and say at which step.
 func TestBuildFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
 	b, _ := builder(t)
 	text := native.SetText(b, "package tool\n\nfunc f() {}\n")
 	_, err := b.Build(t.Context(), program)
@@ -113,6 +118,9 @@ func TestBuildFails(t *testing.T) {
 
 // Where the toolchain goes or another takes its place, builds fail and say so, what was built stays, and builds go on when it is back.
 func TestToolchainChanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
 	shared, p := builder(t)
 	found, err := native.Find(native.SettingAuto)
 	if err != nil {

@@ -36,6 +36,9 @@ func buildRunner(t testing.TB, build string) string {
 
 // A daemon that carries a runner starts that, as confined as it would be itself, from a file that nobody can change.
 func TestCarriedRunner(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the load of the machine: its tasks, memory and processor")
+	}
 	own := testPool(t, nil, hooks{args: []string{wire.RunnerArg}})
 	h := hooks{program: buildRunner(t, "one"), build: "one"}
 	t.Run("memory", func(t *testing.T) {
@@ -94,6 +97,9 @@ func checkCarried(t *testing.T, p, own *Pool, exe string) {
 
 // A runner of other source than the daemon ends the start, and so does a daemon that was not given what its runner was made of.
 func TestCarriedRunnerOfAnotherBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: builds the program of the runners")
+	}
 	program := buildRunner(t, "one")
 	for _, build := range []string{"two", ""} {
 		p, err := newPool(DefaultOptions(), hooks{program: program, build: build})

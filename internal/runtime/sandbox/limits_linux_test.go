@@ -78,6 +78,9 @@ func TestBloatedRunnerIsNotKept(t *testing.T) {
 
 // Garbage does not exhaust a program's memory, even if many programs share few processors.
 func TestGarbageIsNoMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the load of the machine: its tasks, memory and processor")
+	}
 	source := program("var kept [][]byte\n\tfor range 60 {\n\t\tkept = append(kept, make([]byte, 1<<20))\n\t}\n\tn := 0\n\tfor range 60_000 {\n\t\tb := make([]byte, 8<<10)\n\t\tn += len(b)\n\t}\n\treturn n + len(kept), nil")
 	const programs = 8
 	p := gatePool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 0, programs, programs })
@@ -212,6 +215,9 @@ func TestRunnerTasks(t *testing.T) {
 // Where the system has room for few processes, clients' calls wait for theirs, warm runners make way, and a nested call that finds none is
 // refused as something that passes.
 func TestFewProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the load of the machine: its tasks, memory and processor")
+	}
 	const most = 4
 	room := func() (int, string) { return DaemonTasks() + most*RunnerTasks + RunnerTasks - 1, "a test" }
 	p := testPool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 1, 8, 64 }, hooks{args: []string{wire.RunnerArg, "native"}, room: room})

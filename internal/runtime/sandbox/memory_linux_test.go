@@ -27,6 +27,9 @@ func proportional(pid int) int {
 // TestRunnerMemory (P4): what an idle and a warm runner take. The binary of the tests is larger than the real one; the bound
 // is for runaway growth, the figures are in the log.
 func TestRunnerMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the load of the machine: its tasks, memory and processor")
+	}
 	if wire.RaceBuild {
 		return
 	}

@@ -1,5 +1,7 @@
 package sandbox
 
+//lint:file-ignore SA5002,SA5007,SA4010,SA5000 programs that misbehave on purpose
+
 import (
 	"errors"
 	"math"

@@ -22,6 +22,9 @@ const taskLimit = "SANDBOX_TASK_LIMIT"
 // TestTaskLimit has a daemon with a real limit of its tasks meet programs that make threads by raw system calls until the kernel refuses,
 // and hold them: the daemon lives, and answers others meanwhile. It is apart, as a user of its own, so that the limit is of nobody else.
 func TestTaskLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the load of the machine: its tasks, memory and processor")
+	}
 	const more = 300
 	for _, kind := range []string{"user", "group"} {
 		cmd := exec.Command("/proc/self/exe", "-test.run", "^TestDaemonAtTaskLimit$", "-test.v", "-test.timeout", "2m")

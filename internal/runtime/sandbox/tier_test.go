@@ -1,5 +1,7 @@
 package sandbox
 
+//lint:file-ignore SA5002,SA5007,SA4010,SA5000 programs that misbehave on purpose
+
 import (
 	"errors"
 	"os"
@@ -63,6 +65,9 @@ func compiled(t *testing.T, mode string) *Executable {
 // A fault of a compiled program before its first host call costs nothing but time: the engine answers. After one it is nobody's fault. Where the engine ends the same
 // way, nothing is wrong with the compiled program.
 func TestNativeFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on small deadlines of real programs")
+	}
 	p := nativePool(t, func(o *Options) { o.Blank = 0 })
 	missing, altered := compiled(t, ""), compiled(t, "")
 	missing.Path = filepath.Join(t.TempDir(), "none")

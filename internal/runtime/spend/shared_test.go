@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -32,7 +33,7 @@ func TestReplicasKeepCaps(t *testing.T) {
 			policy.Spend = tt.policy
 			var accounts []*spend.Account
 			for i := range 3 {
-				l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return fmt.Sprint("rep_", i) }, DayTokens: tt.daemon}, agent.DefaultNamespace)
+				l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return fmt.Sprint("rep_", i) }, DayTokens: tt.daemon, Now: noon}, agent.DefaultNamespace)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +93,7 @@ func TestReplicasReservations(t *testing.T) {
 	policy := agent.DefaultPolicy()
 	policy.Spend.DayTokens = 1500
 	account := func() *spend.Account {
-		l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return "rep_1" }}, agent.DefaultNamespace)
+		l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return "rep_1" }, Now: noon}, agent.DefaultNamespace)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,3 +130,6 @@ func TestReplicasReservations(t *testing.T) {
 		t.Errorf("got %+v, %v; want 500 tokens and nothing open", spent, err)
 	}
 }
+
+// noon is far from the end of a day, when caps begin anew.
+func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }

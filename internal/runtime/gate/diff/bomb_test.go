@@ -12,6 +12,9 @@ import (
 
 // Programs that are legal but heavy for a compiler neither hang nor exhaust the gate: they run, or are refused.
 func TestHeavyPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the processor time of the check")
+	}
 	repeat := func(n int, line func(i int) string) string {
 		var b strings.Builder
 		for i := range n {
