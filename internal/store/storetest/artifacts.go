@@ -211,7 +211,7 @@ func watch(t *testing.T, r *rig) {
 			if c.Kind != kind || c.Role != role || c.Method != method {
 				t.Errorf("got %+v, want %s %s %s", c, kind, role, method)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("the change of %s %s.%s was not reported", kind, role, method)
 		}
 	}

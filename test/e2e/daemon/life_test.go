@@ -26,6 +26,9 @@ func anySlice(list []map[string]any) any {
 // SIGTERM lets calls under way end, refuses new ones, and the daemon stops cleanly; what was interrupted is
 // recorded as canceled and counts for nothing.
 func TestSigtermDrains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the time that a stop may take")
+	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.answer": {rig.Held(rig.ProgAdd)}, "slow.never": {rig.Held(rig.ProgAdd)}})
 	d := rig.Start(t, m)
@@ -95,6 +98,9 @@ func TestSigtermEndsWhatDoesNotEnd(t *testing.T) {
 
 // A second SIGTERM ends the daemon at once.
 func TestSecondSigtermIsImmediate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the time that a stop may take")
+	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.never": {rig.Held(rig.ProgAdd)}})
 	d := rig.Start(t, m)

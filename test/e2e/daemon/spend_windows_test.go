@@ -51,7 +51,7 @@ func TestCapOfAMonth(t *testing.T) {
 	refused("the same day", "m02")
 	at(tenth.Add(24 * time.Hour))
 	refused("the next day", "m03")
-	at(next.Add(-time.Minute))
+	at(next.Add(-time.Hour))
 	d.Restart()
 	refused("in the last minute of the month", "m04")
 	at(next.Add(time.Minute))

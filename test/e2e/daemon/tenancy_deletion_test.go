@@ -62,6 +62,9 @@ func TestDeletion(t *testing.T) {
 
 // A daemon that is killed while it deletes a namespace has all of it afterwards, or nothing.
 func TestKilledWhileDeleting(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the moment of a kill")
+	}
 	m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("acme")}})
 	d := rig.Start(t, m)
 	const canary = "canary-of-acme"

@@ -146,6 +146,9 @@ func (c *spanCollector) child(t *testing.T, parent *otlp.Span, name string) (fou
 // Optional OpenTelemetry traces by OTLP. One span a call with its stages below it, the questions to the
 // model below the forge, and delegated calls below their caller, all in the client's trace.
 func TestTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the time that a stop may take")
+	}
 	t.Parallel()
 	nest := rig.Program(`	o := call.Tool("helper").Call("half", 8)
 	if !o.OK() { return nil, recurgent.Fail("x", "y") }

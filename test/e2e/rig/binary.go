@@ -74,6 +74,9 @@ func Command(t *testing.T, more []string, args ...string) *exec.Cmd {
 func Absolute(t *testing.T, path string) string {
 	t.Helper()
 	abs, err := filepath.Abs(path)
+	if err == nil {
+		_, err = os.Stat(abs) // so that go test knows of it: the process reads it, and the test does not
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,6 +131,9 @@ func setTasks(dir string, most int) error {
 // A daemon with a limit of its threads and processes, as compose's pids_limit and systemd's TasksMax set one, answers more calls at once than
 // it has room for runners, and says what its room is. When others take that room it says so of the calls that would need it, and lives.
 func TestDaemonLivesUnderATaskLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the load of the machine: its tasks, memory and processor")
+	}
 	t.Parallel()
 	const most = 200
 	t.Run("of a control group", func(t *testing.T) {

@@ -14,6 +14,9 @@ import (
 
 // A compiled program whose process is killed in the middle of a call costs the call nothing.
 func TestKilledInTheMiddle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the moment of a kill")
+	}
 	t.Parallel()
 	d := start(t, program("hangs at 99"))
 	s := d.Session("worker")

@@ -13,6 +13,9 @@ import (
 // Sixty good calls do not outweigh the panics after them. With default settings the program is degraded before its repairs are
 // used up, and the next call that may ask the model repairs it first.
 func TestSeed001Line327RecentFailuresDegrade(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the delay after failures, which runs on meanwhile")
+	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic}})
 	d, ahead := rig.StartAhead(t, m)
@@ -56,6 +59,9 @@ func TestSeed001Line327RecentFailuresDegrade(t *testing.T) {
 // Thirty calls of a method whose programs do not last cost only a few model requests, whether the new programs return errors of
 // their own, or each serves its own call and fails with the next.
 func TestSeed001Line432PatchChainsAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the delay after failures, which runs on meanwhile")
+	}
 	t.Parallel()
 	var call atomic.Int64
 	m := rig.NewModel(t, nil)

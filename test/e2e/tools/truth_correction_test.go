@@ -281,6 +281,9 @@ func TestRegenerateWithReason(t *testing.T) {
 // A regeneration that fails, by a crash or by an error where the old program has a value, leaves the old program serving,
 // backs off, and shows at the method.
 func TestFailedRegeneration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the delay after failures, which runs on meanwhile")
+	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, rig.ProgPanic}, "tax.poor": {progTax60, rig.ProgFails}})
 	d := rig.Start(t, m)
