@@ -36,7 +36,7 @@ type server struct {
 
 	table *table // of operations
 
-	docs func() (docsPage, error) // made when it is first asked for: most daemons never are, and it would be half of their start
+	docs func() (docsPage, error) // made when it is first asked for: most daemons never are, and it would be a third of their start
 
 	console *ui.Console
 
