@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,8 +33,11 @@ type Setting struct {
 	Kind             reflect.Type
 }
 
-// Settings lists the settings in the order of the struct.
-func Settings() []Setting {
+// Settings lists the settings in the order of the struct. The list is everybody's: it is not to be changed.
+func Settings() []Setting { return settings() }
+
+// settings are found once: twenty commands declare flags of them at each start.
+var settings = sync.OnceValue(func() []Setting {
 	defaults := reflect.ValueOf(DefaultOptions())
 	var list []Setting
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Options]()) {
@@ -49,7 +53,7 @@ func Settings() []Setting {
 		list = append(list, s)
 	}
 	return list
-}
+})
 
 // flagValue holds the text of a flag; it is parsed when all layers are known.
 type flagValue struct {

@@ -41,13 +41,16 @@ func images(h hooks, o *Options) ([]*image, error) {
 	if h.program != "" {
 		carried, build = h.program, h.build
 	}
-	if carried == "" {
+	if carried == "" && embedded.File == "" {
 		return []*image{self}, nil
 	}
 	if build == "" {
 		return nil, fmt.Errorf("sandbox: %w", errOtherBuild)
 	}
 	const name = "recurgent-runner"
+	if embedded.File != "" {
+		return fromFile(name, build, h)
+	}
 	inMemory, err := openMemory(name, carried)
 	if err != nil { // some systems allow no executable file without a name
 		noteFallback(o.Log, err)
@@ -64,6 +67,27 @@ func images(h hooks, o *Options) ([]*image, error) {
 		i.build = build
 	}
 	return all, nil
+}
+
+// fromFile returns the images of the program in the file embedded.File.
+func fromFile(name, build string, h hooks) ([]*image, error) {
+	f, err := os.Open(embedded.File)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	all := []*image{fileImage(name, f)}
+	if locked, err := underLandlock(all[0], h.start); err == nil {
+		all = append([]*image{locked}, all...)
+	}
+	for _, i := range all {
+		i.build = build
+	}
+	return all, nil
+}
+
+// fileImage is the image of an open file.
+func fileImage(name string, f *os.File) *image {
+	return &image{path: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), args: []string{name}, file: f}
 }
 
 // noteFallback logs why runners are not started from the program that the binary carries.

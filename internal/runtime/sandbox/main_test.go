@@ -56,6 +56,7 @@ func testRunner(args []string) int {
 			return worker.Serve(func(string) (worker.Engine, error) { return &nativeEngine{}, nil })
 		}
 	}
+	worker.EngineTested = "yes"
 	return worker.Main()
 }
 

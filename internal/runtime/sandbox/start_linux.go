@@ -64,10 +64,6 @@ func openUnlinked(dir, name, program string) (*image, error) {
 	return fileImage(name, r), nil
 }
 
-func fileImage(name string, f *os.File) *image {
-	return &image{path: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), args: []string{name}, file: f}
-}
-
 // onMainThread reports whether the calling thread is the one that stands for the process in /proc.
 func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
 

@@ -60,9 +60,14 @@ func Main(m *testing.M) {
 		if dir, ok := os.LookupEnv(Compiler); ok {
 			sh.Native = compiler{dir}
 		}
+		useRunner()
 		os.Exit(cli.Main(sh, os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if runnerDir != "" {
+		_ = os.RemoveAll(runnerDir) // it is below the temporary directory
+	}
+	os.Exit(code)
 }
 
 // clockFrom is a clock that is ahead by what the file says at the moment.
