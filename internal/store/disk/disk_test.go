@@ -37,7 +37,9 @@ func (s *Store) checkpoint() error { return s.flusher.writeCheckpoint() }
 
 func testOptions(t testing.TB) Options {
 	o := DefaultOptions()
-	o.order = newOrder()
+	if !testing.Short() { // a quarter of the tests' processor time; make race checks it too
+		o.order = newOrder()
+	}
 	if testing.Verbose() {
 		o.Logger = zerolog.New(zerolog.NewTestWriter(t))
 	}
