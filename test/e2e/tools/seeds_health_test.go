@@ -13,12 +13,10 @@ import (
 // Sixty good calls do not outweigh the panics after them. With default settings the program is degraded before its repairs are
 // used up, and the next call that may ask the model repairs it first.
 func TestSeed001Line327RecentFailuresDegrade(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the delay after failures, which runs on meanwhile")
-	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic}})
 	d, ahead := rig.StartAhead(t, m)
+	d.Policy(delaysOfHours)
 	first, second := d.Session("r"), d.Session("r")
 	for range 30 {
 		d.Call(first, "m", 1)
@@ -45,7 +43,7 @@ func TestSeed001Line327RecentFailuresDegrade(t *testing.T) {
 	if spent := a["repair_count_since_regen"].(float64); spent > 2 || m.Count("r", "m") > 6 {
 		t.Errorf("%v repairs spent, %d requests", spent, m.Count("r", "m"))
 	}
-	ahead("31s")
+	ahead("1h1s")
 	m.Answer("r", "m", openaitest.Code(rig.ProgFixes))
 	got := d.Call(first, "m", 1) // an argument that the old program would serve
 	if d.WantValue(got, 1, "repaired"); got.Program.Trigger != "repair:degraded" || m.LastQuestion().Kind != "repair" {
@@ -59,9 +57,6 @@ func TestSeed001Line327RecentFailuresDegrade(t *testing.T) {
 // Thirty calls of a method whose programs do not last cost only a few model requests, whether the new programs return errors of
 // their own, or each serves its own call and fails with the next.
 func TestSeed001Line432PatchChainsAreBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the delay after failures, which runs on meanwhile")
-	}
 	t.Parallel()
 	var call atomic.Int64
 	m := rig.NewModel(t, nil)
@@ -76,6 +71,7 @@ func TestSeed001Line432PatchChainsAreBounded(t *testing.T) {
 	})
 	for _, method := range []string{"honest", "next"} {
 		d, ahead := rig.StartAhead(t, m)
+		d.Policy(delaysOfHours)
 		call.Store(0)
 		s := d.Session("r")
 		d.WantValue(d.Call(s, method, 0), 0, "generated")
@@ -90,7 +86,7 @@ func TestSeed001Line432PatchChainsAreBounded(t *testing.T) {
 		if spent > 12 || method == "next" && waited < 20 {
 			t.Errorf("%s: 30 calls cost %d requests, %d waited", method, spent, waited)
 		}
-		ahead("31s")
+		ahead("1h1s")
 		d.Call(s, method, 30)
 		if m.Count("r", method)-begun == spent {
 			t.Errorf("%s: it is not tried again after the delay", method)

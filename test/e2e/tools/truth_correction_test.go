@@ -6,7 +6,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
@@ -73,6 +72,7 @@ func TestFailedCorrectionBacksOff(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTax80}})
 	d := rig.Start(t, m)
+	d.Policy(delaysOfHours)
 	s := d.Session("tax")
 	wrong := d.Call(s, "net", 1000)
 	other := d.Call(s, "net", 100)
@@ -190,6 +190,7 @@ func TestCorrectionPolicies(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTaxBoom, progTaxBoom, progTax70}, "tax.manual": {progTax60, progTax70}})
 	d, ahead := rig.StartAhead(t, m)
+	d.Policy(delaysOfHours)
 	d.Policy(object{"correction": "next_call", "execution_repair_budget": 0, "outcome_repair_budget": 1})
 	s := d.Session("tax")
 	wrong := d.Call(s, "net", 1000)
@@ -206,7 +207,7 @@ func TestCorrectionPolicies(t *testing.T) {
 	if asked(m, "tax", "net") != n {
 		t.Error("it is tried with each call")
 	}
-	ahead("1m")
+	ahead("1h1s")
 	d.WantValue(d.Call(s, "net", 20), 14, "generated")
 	if c := wantCorrection(d, "tax", "net", "adopted"); c["generation"] != "gen-2" {
 		t.Errorf("corrected by the call: %v", c)
@@ -281,12 +282,10 @@ func TestRegenerateWithReason(t *testing.T) {
 // A regeneration that fails, by a crash or by an error where the old program has a value, leaves the old program serving,
 // backs off, and shows at the method.
 func TestFailedRegeneration(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the delay after failures, which runs on meanwhile")
-	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, rig.ProgPanic}, "tax.poor": {progTax60, rig.ProgFails}})
 	d := rig.Start(t, m)
+	d.Policy(delaysOfHours)
 	s := d.Session("tax")
 	for _, method := range []string{"net", "poor"} {
 		d.Call(s, method, 1000)
@@ -308,7 +307,7 @@ func TestFailedRegeneration(t *testing.T) {
 		}
 		m.Answer("tax", method, programReply(progTax70))
 		operate(d, "tax", method, "regenerate", object{"reason": "once more"}) // a person's operation overrides the delay
-		rig.UntilWithin(t, 20*time.Second, "the delay of 30 s is over", func() bool { got = d.Call(s, method, 2000); return got.Program.Source != "persisted" })
+		rig.Until(t, "a new program", func() bool { got = d.Call(s, method, 2000); return got.Program.Source != "persisted" })
 		d.WantValue(got, 1400, "generated")
 		wantCorrection(d, "tax", method, "adopted")
 	}

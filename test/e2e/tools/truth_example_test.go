@@ -46,7 +46,9 @@ func TestExamplesBeforeTheMethod(t *testing.T) {
 // A method whose every program breaks an example answers with an error, and no program of it is kept.
 func TestExamplesThatNoProgramHolds(t *testing.T) {
 	t.Parallel()
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {progTax60}})).One() // another replica would try once, too
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {progTax60}}))
+	d.Policy(delaysOfHours)
+	d = d.One() // another replica would try once, too
 	examples(d, "tax", "net", example(700, 1000))
 	got := d.Call(d.Session("tax"), "net", 10)
 	if got.Outcome.OK {

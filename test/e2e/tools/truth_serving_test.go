@@ -16,6 +16,7 @@ func TestHopelessMethodBacksOff(t *testing.T) {
 	boom := rig.Program("\tpanic(\"cannot do \" + call.Arg(0, \"x\").(string))")
 	m := rig.NewModel(t, rig.Script{"r.m": {boom}})
 	d, ahead := rig.StartAhead(t, m)
+	d.Policy(delaysOfHours)
 	d = d.One() // another replica would try once, too
 	d.WantError(d.Call(d.Session("r"), "m", "the secret of the first"), "execution")
 	n := asked(m, "r", "m")
@@ -26,7 +27,7 @@ func TestHopelessMethodBacksOff(t *testing.T) {
 		got := d.Call(d.Session("r"), "m", "other")
 		d.WantError(got, "execution")
 		after, _ := got.Outcome.Metadata["retry_after_ms"].(float64)
-		if after <= 0 || after > 30_000 || strings.Contains(string(rig.MustJSON(got)), "secret of the first") {
+		if after <= 0 || after > 3_600_000 || strings.Contains(string(rig.MustJSON(got)), "secret of the first") {
 			t.Fatalf("got %+v", got.Outcome)
 		}
 	}
@@ -39,14 +40,14 @@ func TestHopelessMethodBacksOff(t *testing.T) {
 		t.Error("force_generation does not override the delay")
 	}
 	d.Policy(object{"force_generation": false})
-	ahead("31s")
+	ahead("1h1s")
 	n = asked(m, "r", "m")
 	d.Call(d.Session("r"), "m", "other")
 	if asked(m, "r", "m") == n {
 		t.Error("it is not tried again after the delay")
 	}
 	got := d.Call(d.Session("r"), "m", "other")
-	if after, _ := got.Outcome.Metadata["retry_after_ms"].(float64); after <= 30_000 {
+	if after, _ := got.Outcome.Metadata["retry_after_ms"].(float64); after <= 3_600_000 {
 		t.Errorf("the delay did not double: %v", after)
 	}
 	if q := m.LastQuestion().User; !strings.Contains(q, "discarded") {
@@ -61,6 +62,7 @@ func TestHonestErrorsBackOff(t *testing.T) {
 	find := rig.Program("\tif call.Arg(0, \"name\") != \"ada\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", fmt.Sprint(\"no \", call.Arg(0, \"name\")))\n\t}\n\treturn 1815, nil", "fmt")
 	m := rig.NewModel(t, rig.Script{"people.born": {find}})
 	d, ahead := rig.StartAhead(t, m)
+	d.Policy(delaysOfHours)
 	s := d.Session("people")
 	for i := range 12 {
 		got := d.Call(s, "born", fmt.Sprint("nobody ", i))
@@ -73,7 +75,7 @@ func TestHonestErrorsBackOff(t *testing.T) {
 		t.Errorf("twelve calls cost %d requests", asked(m, "people", "born"))
 	}
 	d.Do(http.StatusNotFound, http.MethodGet, rig.MethodPath("people", "born"), nil)
-	ahead("31s")
+	ahead("1h1s")
 	d.WantError(d.Call(s, "born", "nobody"), "not_found")
 	if asked(m, "people", "born") != 2 || !strings.Contains(m.LastQuestion().User, "not_found") {
 		t.Errorf("after the delay %d requests were sent, the last is\n%s", asked(m, "people", "born"), m.LastQuestion().User)
