@@ -90,12 +90,12 @@ var (
 }
 `
 	progHold = rig.Program(`
-	r, err := call.Fetch(call.Args[0].(string) + "/ok")
+	r, err := call.Fetch(call.Args[0].(string))
 	if err != nil {
 		return nil, err
 	}
-	if _, err := call.Fetch(call.Args[0].(string) + "/hold"); err != nil {
-		return nil, err
+	if o := call.Tool("helper").Call("wait", 1); !o.OK() {
+		return nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)
 	}
 	return r.Body, nil`)
 )
@@ -125,11 +125,12 @@ func TestCanaries(t *testing.T) {
 		fmt.Fprint(w, "elsewhere")
 	}))
 	t.Cleanup(other.Close)
-	m := rig.NewModel(t, rig.Script{"reporter.get": {progGet}, "reporter.panics": {progPanics, progGet}, "reporter.fails": {progFails, progGet}, "reporter.crash": {progCrash}, "reporter.hold": {progHold}})
+	m := rig.NewModel(t, rig.Script{"reporter.get": {progGet}, "reporter.panics": {progPanics, progGet}, "reporter.fails": {progFails, progGet}, "reporter.crash": {progCrash}, "reporter.hold": {progHold},
+		"helper.wait": {rig.Held(rig.ProgGiven)}})
 	secrets, recording := t.TempDir(), filepath.Join(t.TempDir(), "recording.jsonl")
 	rig.WriteAt(t, filepath.Join(secrets, "query.txt"), kindCanary("query")+"\n")
 	d := rig.StartIn(t, m, []string{"RECURGENT_SECRET_HEADER=" + kindCanary("header"), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + collector(h).URL + "/v1/traces", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf"},
-		"--fetch-allow", "127.0.0.1", "--log-level", "debug", "--secrets-dir", secrets, "--provider", "record", "--recording", recording)
+		"--fetch-allow", "127.0.0.1", "--log-level", "debug", "--secrets-dir", secrets, "--provider", "record", "--recording", recording, "--provider-timeout", "1h")
 	d.HTTP.Transport = tee{d.HTTP.Transport, h}
 	apis := connectAPIs(t, d, other.URL)
 
@@ -140,7 +141,7 @@ func TestCanaries(t *testing.T) {
 			t.Errorf("%s: the API saw its secret in %d requests only", kind, a.accepted.Load())
 		}
 	}
-	h.memory(d, session, apis["bearer"])
+	h.memory(d, m, session, apis["bearer"])
 	h.lookAround(d, session)
 
 	d.Stop(syscall.SIGTERM)
@@ -225,12 +226,13 @@ func (h *hay) use(d *rig.Daemon, session string, a *guardedAPI) {
 	}
 }
 
-// memory searches the runners while a program holds an API's answer.
-func (h *hay) memory(d *rig.Daemon, session string, a *guardedAPI) {
+// memory searches the runners while a program holds an API's answer, and waits for another program that the model is to write: of all
+// waiting, that for the model can be as long as the search is.
+func (h *hay) memory(d *rig.Daemon, m *rig.Model, session string, a *guardedAPI) {
 	h.Helper()
-	done := make(chan rig.Reply, 1)
-	go func() { done <- d.Call(session, "hold", a.URL) }()
-	<-a.arrived
+	r := d.Send(http.MethodPost, "/v1/sessions/"+session+"/calls", rig.Encode(h.T, map[string]any{"method": "hold", "args": []any{a.URL + "/ok"}}), map[string]string{"Prefer": "respond-async"})
+	id, _ := r.Object(h.T)["call_id"].(string)
+	rig.Until(h.T, "the program waits", func() bool { return m.Count("helper", "wait") == 1 })
 	var held [][]byte
 	for _, pid := range children(d.Cmd.Process.Pid) {
 		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -240,14 +242,16 @@ func (h *hay) memory(d *rig.Daemon, session string, a *guardedAPI) {
 		}
 		held = append(held, processMemory(pid))
 	}
-	close(a.release) // the fetch has 20 seconds, and on a busy machine the search alone can take them
+	m.Release()
 	found := 0
 	for _, data := range held {
 		h.search("runner memory", data)
 		found += bytes.Count(data, []byte(control))
 	}
-	if r := <-done; !r.Outcome.OK {
-		h.Errorf("hold: %+v", r.Outcome)
+	var ended map[string]any
+	rig.Until(h.T, "the program's end", func() bool { ended = d.Get("/v1/calls/" + id); return ended["outcome_status"] != "running" })
+	if ended["outcome_status"] != "ok" {
+		h.Errorf("hold: %v", ended)
 	}
 	if found == 0 {
 		h.Error("the answer was found in no runner's memory: the search proves nothing")

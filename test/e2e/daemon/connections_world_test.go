@@ -64,13 +64,11 @@ type guardedAPI struct {
 	other    string // where /away redirects to
 	accepted atomic.Int64
 	revoked  atomic.Bool
-
-	arrived, release chan struct{} // of /hold
 }
 
 func newGuardedAPI(t *testing.T, kind, other string) *guardedAPI {
 	t.Helper()
-	a := &guardedAPI{want: kindCanary(kind), seen: kinds[kind].seen, other: other, arrived: make(chan struct{}, 1), release: make(chan struct{})}
+	a := &guardedAPI{want: kindCanary(kind), seen: kinds[kind].seen, other: other}
 	if kind == "oauth2" {
 		a.want = kindCanary("token")
 	}
@@ -109,9 +107,6 @@ func (a *guardedAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.URL.Path == "/cut":
 		w.Header().Set("Content-Length", fmt.Sprint(len(echo)+100))
-	case r.URL.Path == "/hold":
-		a.arrived <- struct{}{}
-		<-a.release
 	case got != a.want || a.revoked.Load():
 		status = http.StatusUnauthorized
 	}
