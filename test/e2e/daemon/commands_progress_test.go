@@ -18,9 +18,15 @@ func TestProgressOnATerminal(t *testing.T) {
 	for i, args := range [][]string{{"--stream"}, {}} {
 		w := rig.OnTerminal(t, 60, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR="), append([]string{"call", "calculator", "slow", "2", "3", "--session", s}, args...)...)
 		if i == 0 {
+			// The stage is shown for ten seconds, and then what the call waits for in its place: that is there until the model answers.
+			late := regexp.MustCompile(`waiting: the model has .*`)
+			w.WaitFor("that the model is asked", func(screen string) bool {
+				return strings.Contains(screen, "forging (initial_forge) (") || late.MatchString(screen)
+			})
 			w.Golden("call-stream.screen", func(screen string) string {
+				screen = late.ReplaceAllString(screen, "forging (initial_forge) (N s)")
 				return regexp.MustCompile(`(?m)^\S `).ReplaceAllString(regexp.MustCompile(`\d+ s`).ReplaceAllString(screen, "N s"), "* ")
-			}, "forging (initial_forge) (")
+			})
 			m.Release()
 		}
 		w.Shows("5")
