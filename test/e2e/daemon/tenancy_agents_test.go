@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,23 +12,11 @@ import (
 )
 
 // A toolUser is a client of MCP in one namespace.
-type toolUser struct {
-	*mcp.ClientSession
-	t       *testing.T
-	changed chan struct{} // receives when the server says that the list changed
-}
+type toolUser struct{ *mcpClient }
 
 func connectAs(t *testing.T, transport mcp.Transport, version string) *toolUser {
 	t.Helper()
-	a := &toolUser{t: t, changed: make(chan struct{}, 64)}
-	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { a.changed <- struct{}{} }})
-	var err error
-	if a.ClientSession, err = c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = a.Close() })
-	return a
+	return &toolUser{connectMCP(t, transport, version)}
 }
 
 // tools are the names of the listed tools that are methods.
@@ -117,13 +104,13 @@ func TestNoticesOfTheirNamespace(t *testing.T) {
 	inA, inB := person(d, tokenA, ""), person(d, tokenB, "")
 	for i := range 5 {
 		inB.Call(inB.Session("clerk"), fmt.Sprint("of_b_", i), "x")
-		<-b.changed
+		b.hears()
 	}
 	if n, m := len(a.changed), len(root.changed); n != 0 || m != 0 {
 		t.Errorf("of five tools of b a got %d notices, and who listens in default %d", n, m)
 	}
 	inA.Call(inA.Session("clerk"), "of_a", "x")
-	<-a.changed
+	a.hears()
 	if n := len(root.changed); n != 0 {
 		t.Errorf("who listens in default got %d notices of a and b", n)
 	}
