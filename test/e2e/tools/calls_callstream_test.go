@@ -14,11 +14,11 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// stages returns the lines that --stream prints, without the parts that differ from run to run.
+// stages returns the lines that --stream prints, without the parts that differ from run to run, such as what a stage that lasts waits for.
 func stages(stderr string) string {
 	var list []string
 	for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {
-		if _, text, ok := strings.Cut(line, ": "); ok && !strings.HasPrefix(line, "recurgentd:") {
+		if _, text, ok := strings.Cut(line, ": "); ok && !strings.HasPrefix(line, "recurgentd:") && !strings.HasPrefix(text, "waiting: ") {
 			text, _, _ = strings.Cut(text, " (")
 			list = append(list, regexp.MustCompile(`call_\w+`).ReplaceAllString(text, "CALL"))
 		}
@@ -91,57 +91,76 @@ func followed(t *testing.T, d *rig.Daemon, gate chan struct{}, args []string) (s
 	return out.String(), errs.String(), c.ProcessState.ExitCode()
 }
 
-// Calls of a session wait for each other, and say so. An interrupt cancels the call.
-func TestCallStreamQueuesAndIsInterrupted(t *testing.T) {
+// Calls of a session wait for each other, and say so. An interrupt ends the client.
+func TestCallStreamQueues(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"calculator.slow": {rig.Held(rig.ProgAdd)}, "calculator.add": {rig.ProgAdd}})
+	_, second := interrupted(t, rig.Start(t, m))
+	m.Release() // the client may not have had the time to cancel the call
+	second.ends(t)
+	if !strings.Contains(second.errs.String(), "running a new program") {
+		t.Errorf("the second call: %s", second.errs)
+	}
+}
+
+// An interrupt cancels the call, and the next one of its session has its turn.
+func TestCallStreamIsInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the two seconds that an interrupted client has to cancel its call")
+	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.slow": {rig.Held(rig.ProgAdd)}, "calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
-	s := d.Session("calculator")
-	start := func(method string) (*exec.Cmd, *rig.Buffer, chan error) {
-		t.Helper()
-		c := exec.Command(os.Args[0], "call", "calculator", method, "2", "3", "--session", s, "--stream")
-		errs := &rig.Buffer{}
-		c.Env, c.Stderr = append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), errs
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- c.Wait() }()
-		t.Cleanup(func() { _ = c.Process.Kill() })
-		return c, errs, ended
-	}
-	says := func(errs *rig.Buffer, part string) {
-		t.Helper()
-		rig.Until(t, part, func() bool { return strings.Contains(errs.String(), part) })
-	}
-	first, firstErrs, firstEnded := start("slow")
-	says(firstErrs, "forging")
-	_, secondErrs, secondEnded := start("add")
-	says(secondErrs, "queued behind 1 call")
-	if err := first.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	wait := func(ended chan error) {
-		t.Helper()
-		select {
-		case <-ended:
-		case <-time.After(rig.Patience):
-			t.Fatal("a client does not end")
-		}
-	}
-	wait(firstEnded)
-	if code := first.ProcessState.ExitCode(); code != 3 || !strings.Contains(firstErrs.String(), "the call was canceled") {
-		t.Errorf("an interrupted call: %d, %s", code, firstErrs)
-	}
-	wait(secondEnded) // its turn came
-	if !strings.Contains(secondErrs.String(), "running a new program") {
-		t.Errorf("the second call: %s", secondErrs)
-	}
-	id := regexp.MustCompile(`started as (\S+)`).FindStringSubmatch(firstErrs.String())
+	first, second := interrupted(t, d)
+	second.ends(t)
+	id := regexp.MustCompile(`started as (\S+)`).FindStringSubmatch(first.errs.String())
 	if id == nil {
-		t.Fatalf("the interrupted call has no id: %s", firstErrs)
+		t.Fatalf("the interrupted call has no id: %s", first.errs)
 	}
 	rig.Until(t, "the end of the interrupted call as canceled", func() bool { // its turn is over for a moment before it counts as ended
 		return d.Get("/v1/calls/" + id[1])["outcome_error_type"] == "canceled"
 	})
+}
+
+// A streamedCall is a client that follows its call.
+type streamedCall struct {
+	cmd   *exec.Cmd
+	errs  *rig.Buffer
+	ended chan error
+}
+
+// interrupted begins a call that waits for the model, and one behind it, and interrupts the first one's client.
+func interrupted(t *testing.T, d *rig.Daemon) (first, second streamedCall) {
+	t.Helper()
+	s := d.Session("calculator")
+	start := func(method, says string) streamedCall {
+		t.Helper()
+		c := streamedCall{exec.Command(os.Args[0], "call", "calculator", method, "2", "3", "--session", s, "--stream"), &rig.Buffer{}, make(chan error, 1)}
+		c.cmd.Env, c.cmd.Stderr = append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), c.errs
+		if err := c.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		go func() { c.ended <- c.cmd.Wait() }()
+		t.Cleanup(func() { _ = c.cmd.Process.Kill() })
+		rig.Until(t, says, func() bool { return strings.Contains(c.errs.String(), says) })
+		return c
+	}
+	first, second = start("slow", "forging"), start("add", "queued behind 1 call")
+	if err := first.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	first.ends(t)
+	if code := first.cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(first.errs.String(), "the call was canceled") {
+		t.Errorf("an interrupted call: %d, %s", code, first.errs)
+	}
+	return first, second
+}
+
+func (c *streamedCall) ends(t *testing.T) {
+	t.Helper()
+	select {
+	case <-c.ended:
+	case <-time.After(rig.Patience):
+		t.Fatal("a client does not end")
+	}
 }
