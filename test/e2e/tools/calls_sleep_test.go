@@ -8,8 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// time.Sleep waits in live runs, in both engines, and moves the program's clock; a sleep that cannot end in time ends the run
-// at once: over the sum of a call by the program's fault, over the call's own time by nobody's.
+// time.Sleep moves the program's clock, in both engines, and live runs would wait for it: there a sleep that cannot end in time ends
+// the run at once, over the sum of a call by the program's fault, over the call's own time by nobody's. How long a run waits is a
+// matter of TestSleep in internal/runtime/sandbox, which has a clock of its own.
 func TestSleepsInCalls(t *testing.T) {
 	t.Parallel()
 	naps := rig.Program("\tms, _ := call.Arg(0, \"ms\").(float64)\n\tbefore := time.Now()\n\ttime.Sleep(time.Duration(ms) * time.Millisecond)\n\treturn time.Since(before).Milliseconds(), nil", "time")
@@ -19,9 +20,6 @@ func TestSleepsInCalls(t *testing.T) {
 		s := d.Session("f")
 		nap := d.Call(s, "nap", 120)
 		d.WantValue(nap, 120.0, "generated")
-		if nap.DurationMs < 120 {
-			t.Errorf("%s: the program did not wait: %v ms", engine, nap.DurationMs)
-		}
 		if replay := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+nap.CallID+"/replay", map[string]any{}).Object(t); replay["equal"] != true {
 			t.Errorf("%s: a replay: %v", engine, replay)
 		}
@@ -33,7 +31,7 @@ func TestSleepsInCalls(t *testing.T) {
 		for _, c := range []struct {
 			ms, timeout int
 			class, says string
-		}{{31_000, 0, "intrinsic", "30s more"}, {20_000, 10_000, "extrinsic", "would not end within the call's time"}} {
+		}{{31_000, 0, "intrinsic", "30s more"}, {29_500, 29_000, "extrinsic", "would not end within the call's time"}} {
 			body := map[string]any{"method": "nap", "args": []any{c.ms}}
 			if c.timeout > 0 {
 				body["timeout_ms"] = c.timeout
