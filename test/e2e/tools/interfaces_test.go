@@ -105,6 +105,7 @@ func TestWideningIsBounded(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"units.to_celsius": {rig.Program(readsF), rig.Program(readsF), rig.Program(readsBoth)}})
 	d := rig.Start(t, m)
+	d.Policy(delaysOfHours)
 	s := d.Session("units")
 	d.WantValue(d.Call(s, "to_celsius", 32), 0, "generated")
 	unknown := func() rig.Reply { return d.CallWith(s, "to_celsius", map[string]any{"fahrenheit": 32}) }
