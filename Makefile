@@ -19,8 +19,9 @@ export GOTOOLCHAIN := $(shell GO=$(GO) scripts/toolchain $(KNOWN))
 PACKAGES := ./...
 TIMEOUT  := 25m
 
-# What runs under the race detector: the packages with goroutines of their own.
-RACED := $(addprefix ./internal/,runtime runtime/catalog runtime/fetch runtime/spend fair bell cache mcp cluster store store/disk store/disk/jsonl store/disk/wal api app telemetry client)
+# What runs under the race detector: the packages with goroutines of their own. make test-all adds the one that puts them together, which takes
+# the compiler a minute.
+RACED := $(addprefix ./internal/,runtime runtime/catalog runtime/fetch runtime/spend fair bell cache mcp cluster store store/disk store/disk/jsonl store/disk/wal api telemetry client)
 
 # What needs no second look there, and takes minutes under it: large bodies, the document, and what one goroutine does to a disk.
 RACED_NOT := ^TestStore$$/^tiny$$|^Test(DocsPage|LargeBodiesAreBounded|UnreadRepliesAreBounded|Crash.*|.*(Faults|PowerCut|Erasure)|FaultInBatch|CorruptFiles|VerifyAndRepair|.*Export.*|ImportOfANamespace|AuditReadsTheSameOfALongTrail|SchemaVersions)$$
@@ -61,10 +62,10 @@ smoke-ops: ## a page of the console in Chromium and a client of MCP, which it in
 	$(GO) test -tags ops -short -vet off -count 1 -timeout $(TIMEOUT) -run '$(SMOKES_OPS)' ./test/e2e/console ./test/e2e/daemon
 
 test-all: ## all suites in full, resumed where it was interrupted: docs/tests.md; STEPS="postgres race" runs these alone
-	@KNOWN="$(KNOWN)" RACED="$(RACED)" scripts/test-all all $(STEPS)
+	@KNOWN="$(KNOWN)" RACED="$(RACED) ./internal/app" scripts/test-all all $(STEPS)
 
 test-long: ## what takes hours: mutants, an hour of each fuzz target, 10,000 generated programs, 50,000 calls of chaos
-	@KNOWN="$(KNOWN)" RACED="$(RACED)" scripts/test-all long $(STEPS)
+	@KNOWN="$(KNOWN)" RACED="$(RACED) ./internal/app" scripts/test-all long $(STEPS)
 
 flaky: ## run the tests TESTS (a regular expression) N (50) times beside four busy processes
 	@TESTS='$(TESTS)' N='$(or $(N),50)' scripts/flaky
