@@ -37,6 +37,9 @@ var buildRunner = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	runnerDir = dir
+	if err := os.Chmod(dir, 0o755); err != nil { // a daemon under test may be another user
+		return "", err
+	}
 	file := filepath.Join(dir, "recurgent-runner")
 	build := exec.Command("go", "build", "-ldflags", "-s -w -X '"+sandboxes+"/wire.Build="+runnerBuild+"' -X "+sandboxes+"/worker.EngineTested=yes", "-o", file, "./cmd/recurgent-runner")
 	build.Dir, build.Env = Root(), append(os.Environ(), "CGO_ENABLED=0")
