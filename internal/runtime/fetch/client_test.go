@@ -3,6 +3,7 @@ package fetch
 import (
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -14,11 +15,58 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/dns/dnsmessage"
+
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// testMax is the bound of bodies in tests.
-const testMax = 2 << 20
+const (
+	testMax  = 2 << 20 // bound of bodies
+	patience = time.Minute
+)
+
+// resolver finds localhost, and no other host. It asks no name server.
+func resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go func() {
+			defer server.Close()
+			for answerName(server) == nil { //nolint:revive // until the client closes it
+			}
+		}()
+		return client, nil
+	}}
+}
+
+// answerName answers one question as a name server does over a stream (RFC 1035, 4.2.2).
+func answerName(conn net.Conn) error {
+	var size uint16
+	if err := binary.Read(conn, binary.BigEndian, &size); err != nil {
+		return err
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(conn, data); err != nil {
+		return err
+	}
+	var m dnsmessage.Message
+	if err := m.Unpack(data); err != nil {
+		return err
+	}
+	m.Response, m.Additionals = true, nil
+	switch q := m.Questions[0]; {
+	case q.Name.String() != "localhost.":
+		m.RCode = dnsmessage.RCodeNameError
+	case q.Type == dnsmessage.TypeA:
+		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 60}, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}
+	}
+	data, err := m.AppendPack([]byte{0, 0})
+	if err != nil {
+		return err
+	}
+	binary.BigEndian.PutUint16(data, uint16(len(data)-2))
+	_, err = conn.Write(data)
+	return err
+}
 
 // site is a server on the loopback address with everything that goes wrong.
 func site(t *testing.T) (*httptest.Server, string) {
@@ -92,13 +140,13 @@ func do(ctx context.Context, c *Client, q recurgent.Request) (*recurgent.Respons
 func testClient(t *testing.T, allow ...string) *Client {
 	t.Helper()
 	o := DefaultOptions()
-	o.MaxBody = testMax
+	o.MaxBody, o.Timeout = testMax, patience
 	return clientWith(t, o, allow...)
 }
 
 func clientWith(t *testing.T, o Options, allow ...string) *Client {
 	t.Helper()
-	transport, err := NewTransport(TransportOptions{Allow: allow, Timeout: o.Timeout})
+	transport, err := NewTransport(TransportOptions{Allow: allow, Timeout: o.Timeout, Resolver: resolver()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +343,7 @@ func TestFetchBounds(t *testing.T) {
 			f.opts.Timeout = 100 * time.Millisecond
 		}
 		r, note, refused := do(t.Context(), f, c.q)
-		f.opts.Timeout = DefaultOptions().Timeout
+		f.opts.Timeout = patience
 		if note.ErrorKind != c.kind || note.Status != c.status || (refused == nil) != (c.kind == "") {
 			t.Errorf("%s %.80s: kind %q status %d %+v, want %q %d", c.q.Method, c.q.URL, note.ErrorKind, note.Status, refused, c.kind, c.status)
 			continue

@@ -20,6 +20,8 @@ const Public = "public"
 type TransportOptions struct {
 	Allow   []string      // hosts that may be reached: host, host:port or *.domain, which may be private or http, and Public; none: Public alone
 	Timeout time.Duration // until the headers of an answer
+
+	Resolver *net.Resolver // nil: the machine's
 }
 
 // A Transport sends single requests to where the policy allows: no proxy, no connection kept. Where a connection goes is
@@ -49,7 +51,7 @@ func NewTransport(o TransportOptions) (*Transport, error) {
 		t.rules = append(t.rules, r)
 	}
 	guard := publicOnly()
-	dialer := &net.Dialer{Timeout: 10 * time.Second, ControlContext: func(ctx context.Context, network, address string, c syscall.RawConn) error {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Resolver: o.Resolver, ControlContext: func(ctx context.Context, network, address string, c syscall.RawConn) error {
 		if named, _ := ctx.Value(dialTo{}).(bool); named {
 			return nil
 		}
