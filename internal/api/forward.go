@@ -26,12 +26,8 @@ const (
 	replicaHeader   = "Recurgent-Replica"   // of replies: who answered
 )
 
-// A request whose session moves meanwhile is sent to its owner of the moment, with a pause in between that doubles each time, so long: a
-// replica that stops hands its sessions over within it.
-const (
-	forwardTime  = 3 * time.Second
-	forwardPause = 10 * time.Millisecond
-)
+// forwardPause is between two attempts to forward a request. It doubles each time.
+const forwardPause = 10 * time.Millisecond
 
 // forwarded reports whether another replica sent the request on for a client.
 func (s *server) forwarded(r *http.Request) bool {
@@ -78,7 +74,7 @@ func (s *server) serve(h handler, w *reply, r *http.Request, stream bool) error 
 			return fault(codeMoved, "", "")
 		}
 		err = s.forward(w, r, to, stream)
-		if !errors.Is(err, cluster.ErrMoved) && !errors.Is(err, cluster.ErrUnreachable) || time.Since(began) > forwardTime {
+		if !errors.Is(err, cluster.ErrMoved) && !errors.Is(err, cluster.ErrUnreachable) || time.Since(began) > s.o.Forward {
 			return err
 		}
 		select {

@@ -39,11 +39,12 @@ type Options struct {
 	Now     func() time.Time // the clock of rates
 	Stall   time.Duration    // a client that does not take 64 KiB of a reply in that time is cut off
 	Recheck time.Duration    // how often the token of an open stream is looked at again
+	Forward time.Duration    // a request whose session moves is sent to its owner of the moment so long: a replica that stops hands its sessions over within it
 }
 
 // DefaultOptions returns the defaults of everything that is not required.
 func DefaultOptions() Options {
-	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, Now: time.Now, MaxCalls: 1024, MaxStreams: 256, MaxBodies: 64 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second, Recheck: 2 * time.Second}
+	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, Now: time.Now, MaxCalls: 1024, MaxStreams: 256, MaxBodies: 64 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second, Recheck: 2 * time.Second, Forward: 3 * time.Second}
 }
 
 func (o Options) validate() error {
@@ -54,8 +55,8 @@ func (o Options) validate() error {
 		return errors.New("api: MaxBody must be at least 1")
 	case o.MaxBodies < o.MaxBody+smallBody:
 		return errors.New("api: MaxBodies must hold one body, and 65536 bytes more")
-	case o.MaxReplies < largeReply || o.Stall <= 0 || o.Recheck <= 0:
-		return errors.New("api: MaxReplies must be at least 65536, and Stall and Recheck be set")
+	case o.MaxReplies < largeReply || o.Stall <= 0 || o.Recheck <= 0 || o.Forward <= 0:
+		return errors.New("api: MaxReplies must be at least 65536, and Stall, Recheck and Forward be set")
 	case o.MaxCalls < 1 || o.MaxStreams < 1 || o.Now == nil:
 		return errors.New("api: MaxCalls and MaxStreams must be at least 1, and Now be set")
 	case len(o.OpenAPI) == 0:

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -94,9 +95,7 @@ func (a *App) openCluster(ctx context.Context, o Options, p *parts) error {
 	co := cluster.DefaultOptions()
 	co.Store, co.Version, co.Logger = p.shared, p.build.Version, a.log
 	co.Calls = func() int64 { running, waiting := a.spaces.calls(); return int64(running + waiting) }
-	if o.ReplicaTTL > 0 {
-		co.TTL = o.ReplicaTTL
-	}
+	co.TTL, co.Dial = cmp.Or(o.ReplicaTTL, co.TTL), cmp.Or(o.ReplicaDial, co.Dial)
 	if o.Advertise != "" {
 		l, err := net.Listen("tcp", o.clusterListen())
 		if err != nil {

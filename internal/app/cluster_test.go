@@ -226,7 +226,8 @@ func (c *together) add() *replica {
 	c.t.Helper()
 	o, dir := options(c.t), c.t.TempDir()
 	h := &handle{Memory: c.of}
-	o.Shared, o.Advertise, o.ReplicaTTL = h, "127.0.0.1:0", 30*time.Second // a machine that stands still for a moment lets nobody die
+	o.Shared, o.Advertise = h, "127.0.0.1:0"
+	o.ReplicaTTL, o.ReplicaDial, o.ReplicaMove = 5*time.Minute, time.Minute, time.Minute // a busy machine lets nobody die, or pass for silent
 	o.FetchAllow, o.Native = []string{c.gate.Host}, "off"
 	o.ClusterCert, o.ClusterKey = c.ca.Pair(c.t, int64(len(c.all)+2)).Write(c.t, dir)
 	o.ClusterCA = c.ca.Write(c.t, dir)
@@ -416,9 +417,6 @@ func TestReplicasShareIdempotencyKeys(t *testing.T) {
 
 // A call that runs at one replica is found at the other: by its id, in its events, which can be followed there from any point, and to cancel it.
 func TestReplicasFindCalls(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the time in which a replica must answer")
-	}
 	t.Parallel()
 	c := replicas(t, 3, nil)
 	a, b := c.all[0], c.all[1]
@@ -451,9 +449,6 @@ func TestReplicasFindCalls(t *testing.T) {
 
 // The list of running calls has those of all replicas, as the client may see them and page by page; a replica that does not answer is named.
 func TestReplicasListRunningCalls(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the time in which a replica must answer")
-	}
 	t.Parallel()
 	c := replicas(t, 3, nil)
 	want := map[string]bool{}

@@ -290,11 +290,8 @@ func shown(t *testing.T, address string, pair apptest.Pair) int64 {
 
 // Two replicas that each take the other one for the owner do not send a request to and fro: it is answered 503 with Retry-After, nothing was run.
 func TestReplicasDoNotForwardInCircles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the time after which a replica counts as dead")
-	}
 	t.Parallel()
-	c := replicas(t, 2, nil)
+	c := replicas(t, 2, func(o *app.Options) { o.ReplicaMove = time.Millisecond })
 	a, b := c.all[0], c.all[1]
 	id := a.session()
 	list, err := c.of.ListReplicas(t.Context())

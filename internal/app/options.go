@@ -105,6 +105,8 @@ type Options struct {
 	NativeBuilder tier.Builder                     // compiles programs instead of the toolchain, for tests; nil: the toolchain
 	Shared        store.Store                      // shared with other replicas, in place of what DataDir holds; the caller closes it. nil: it is not shared
 	ReplicaTTL    time.Duration                    // how long sessions stay with a replica that is dead; 0: 10 s
+	ReplicaDial   time.Duration                    // how long a replica waits for another one's connection or word; 0: 2 s
+	ReplicaMove   time.Duration                    // how long a request follows a session that moves; 0: 3 s
 	Env           func(name string) (string, bool) // where connections find RECURGENT_SECRET_*; nil: there are none
 	Now           func() time.Time                 // clock of records, windows and maintenance, for tests; nil: the machine's
 }

@@ -204,6 +204,7 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	w.Auth, w.Hosts, w.OpenAPI = o.Auth, o.AllowedHosts, openapi.OpenAPI
 	w.MetricsPublic = o.MetricsPublic
 	w.Cluster = a.spaces.parts.cluster
+	w.Forward = cmp.Or(o.ReplicaMove, w.Forward)
 	return api.New(w)
 }
 

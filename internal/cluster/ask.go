@@ -24,7 +24,7 @@ func (c *Cluster) Ask(ctx context.Context, path string, header http.Header) ([]A
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	ctx, cancel := context.WithTimeout(ctx, c.o.Dial)
 	defer cancel()
 	var answers []Answer
 	var asked []chan Answer

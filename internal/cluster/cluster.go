@@ -35,12 +35,13 @@ type Options struct {
 
 	TTL  time.Duration    // how long a replica outlives its last heartbeat, and its sessions stay where they are; above 0
 	Idle time.Duration    // a session that nobody uses so long is given back; above 0
+	Dial time.Duration    // another replica must take a connection in this time, and answer Find and Ask; above 0
 	Now  func() time.Time // a clock with monotonic readings
 }
 
 // DefaultOptions returns the defaults of everything that is not required. Sessions of a dead replica move within TTL.
 func DefaultOptions() Options {
-	return Options{Logger: zerolog.Nop(), TTL: 10 * time.Second, Idle: time.Minute, Now: time.Now}
+	return Options{Logger: zerolog.Nop(), TTL: 10 * time.Second, Idle: time.Minute, Dial: 2 * time.Second, Now: time.Now}
 }
 
 func (o *Options) validate() error {
@@ -49,8 +50,8 @@ func (o *Options) validate() error {
 		return errors.New("cluster: Store is required")
 	case o.Address != "" && o.TLS == nil:
 		return errors.New("cluster: TLS is required with Address")
-	case o.TTL <= 0 || o.Idle <= 0 || o.Now == nil:
-		return errors.New("cluster: TTL and Idle must be above 0, and Now be set")
+	case o.TTL <= 0 || o.Idle <= 0 || o.Dial <= 0 || o.Now == nil:
+		return errors.New("cluster: TTL, Idle and Dial must be above 0, and Now be set")
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ func Join(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c := &Cluster{o: o, owned: map[key]*entry{}}
 	if o.TLS != nil {
-		c.peers = newPeers(o.TLS)
+		c.peers = newPeers(o.TLS, o.Dial)
 	}
 	if err := c.join(ctx); err != nil {
 		return nil, fmt.Errorf("join the other replicas: %w", err)

@@ -17,7 +17,6 @@ import (
 
 // Times of connections between replicas.
 const (
-	dialTime = 2 * time.Second
 	pingTime = 5 * time.Second // without a frame of the peer, and again for the answer to a ping
 	idleTime = 90 * time.Second
 )
@@ -35,11 +34,12 @@ var (
 // peers are the connections to other replicas.
 type peers struct {
 	tls       *TLS
+	timeout   time.Duration // of dialing
 	transport *http.Transport
 }
 
-func newPeers(t *TLS) *peers {
-	p := &peers{tls: t, transport: &http.Transport{IdleConnTimeout: idleTime, DisableCompression: true, Protocols: new(http.Protocols),
+func newPeers(t *TLS, timeout time.Duration) *peers {
+	p := &peers{tls: t, timeout: timeout, transport: &http.Transport{IdleConnTimeout: idleTime, DisableCompression: true, Protocols: new(http.Protocols),
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingTime, PingTimeout: pingTime}}}
 	p.transport.DialTLSContext = p.dial
 	p.transport.Protocols.SetHTTP2(true)
@@ -50,12 +50,12 @@ func newPeers(t *TLS) *peers {
 // dial connects to a replica and waits for its first byte. In TLS 1.3 a client's handshake ends before the server has verified the client's
 // certificate. A request that is sent then, and refused with the certificate, would count as one that may have been run.
 func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	raw, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, network, address)
+	raw, err := (&net.Dialer{Timeout: p.timeout}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
 	c := &heard{Conn: tls.Client(raw, p.tls.client()), first: make([]byte, 1)}
-	if err = raw.SetDeadline(time.Now().Add(dialTime)); err == nil {
+	if err = raw.SetDeadline(time.Now().Add(p.timeout)); err == nil {
 		_, err = io.ReadFull(c.Conn, c.first)
 	}
 	if err == nil {
@@ -153,7 +153,7 @@ func (c *Cluster) Find(ctx context.Context, path string, header http.Header) (ad
 	if err != nil || c.peers == nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	ctx, cancel := context.WithTimeout(ctx, c.o.Dial)
 	defer cancel()
 	found := make(chan string, len(all))
 	asked := 0
@@ -201,7 +201,7 @@ func Moved(h http.Header) { h.Set(movedHeader, "1") }
 // Listen makes the server for requests of other replicas, which is to serve TLS. Its handler answers them as Forwarded. Contexts of requests end with base.
 func (c *Cluster) Listen(base context.Context, handler http.Handler) *http.Server {
 	base = context.WithValue(base, forwardedKey{}, true)
-	s := &http.Server{TLSConfig: c.peers.tls.server(), ReadHeaderTimeout: dialTime, IdleTimeout: 2 * idleTime, Protocols: new(http.Protocols),
+	s := &http.Server{TLSConfig: c.peers.tls.server(), ReadHeaderTimeout: c.o.Dial, IdleTimeout: 2 * idleTime, Protocols: new(http.Protocols),
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingTime, PingTimeout: pingTime},
 		BaseContext: func(net.Listener) context.Context { return base },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

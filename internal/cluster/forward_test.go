@@ -31,15 +31,20 @@ func identity(t *testing.T, signed apptest.Pair, trusts *apptest.Authority) *TLS
 	return &TLS{Certificate: func() *tls.Certificate { return &own }, Authorities: func() *x509.CertPool { return pool }}
 }
 
-// peer joins and serves the handler for other replicas.
+// peer joins and serves the handler for other replicas, for which it waits as long as a busy machine may take.
 func peer(t *testing.T, s *shared, id *TLS, h http.HandlerFunc) *Cluster {
+	t.Helper()
+	return peerThatWaits(t, time.Minute, s, id, h)
+}
+
+func peerThatWaits(t *testing.T, dial time.Duration, s *shared, id *TLS, h http.HandlerFunc) *Cluster {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := DefaultOptions()
-	o.Store, o.Address, o.TLS = s, l.Addr().String(), id
+	o.Store, o.Address, o.TLS, o.Dial = s, l.Addr().String(), id, dial
 	c, err := Join(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -285,12 +290,7 @@ func TestForwardFailures(t *testing.T) {
 		}
 		return <-errs
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
-	for _, address := range []string{free.Addr().String(), ""} {
+	for _, address := range []string{apptest.Address(t), ""} {
 		if err := ask(address, "/"); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("nobody at %q: %v", address, err)
 		}
@@ -374,7 +374,8 @@ func leave(l net.Listener) error {
 // A peer that takes connections and says nothing holds nobody up for longer than a handshake may take.
 func TestForwardToSilentPeer(t *testing.T) {
 	t.Parallel()
-	first, _ := two(t, func(http.ResponseWriter, *http.Request) {})
+	ca := apptest.NewAuthority(t)
+	first := peerThatWaits(t, 10*time.Millisecond, newShared(t), identity(t, ca.Pair(t, 1), ca), func(http.ResponseWriter, *http.Request) {})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -393,9 +394,6 @@ func TestForwardToSilentPeer(t *testing.T) {
 
 // A call is found at the replica that has it, and only there.
 func TestFind(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the time in which a replica must answer")
-	}
 	t.Parallel()
 	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead || r.URL.Path != "/v1/calls/call_1" || r.Header.Get("Recurgent-Principal") != "ann" {
