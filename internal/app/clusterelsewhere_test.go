@@ -65,14 +65,23 @@ func TestReplicaHearsLateOfAPolicy(t *testing.T) {
 	readable := make(chan struct{})
 	b.store.late.Store(&readable)
 	a.want(200, "PATCH", "/v1/policy", map[string]any{"mcp": map[string]any{"expose": "durable"}}, nil)
-	changed := make(chan struct{}, 64)
-	listener, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} }},
-	).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: b.URL() + "/mcp"}, nil) // after the store announced the change
+	changed, listens := make(chan struct{}, 64), make(chan struct{}, 1)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} }})
+	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "notifications/subscriptions/acknowledged" {
+				listens <- struct{}{}
+			}
+			return next(ctx, method, r)
+		}
+	})
+	listener, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: b.URL() + "/mcp"}, nil) // after the store announced the change
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
+	<-listens // what changes before that is announced to nobody
 	close(readable)
 	select {
 	case <-changed:
