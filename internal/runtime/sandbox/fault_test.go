@@ -322,11 +322,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 		}
 	}
 	g, f := goruntime.NumGoroutine(), descriptors()
-	for range 100_000 { // a goroutine that has said that it is done may still be ending
-		if g, f = goruntime.NumGoroutine(), descriptors(); g <= goroutines && f <= files {
-			break
-		}
-		goruntime.Gosched()
+	for end := time.Now().Add(time.Minute); (g > goroutines || f > files) && time.Now().Before(end); g, f = goruntime.NumGoroutine(), descriptors() {
+		goruntime.Gosched() // a goroutine that has said that it is done may still be ending
 	}
 	if g > goroutines || f > files {
 		t.Errorf("goroutines %d, then %d; descriptors %d, then %d", goroutines, g, files, f)
