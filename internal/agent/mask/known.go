@@ -20,10 +20,10 @@ const MinKnown = 6
 // One pass finds all secrets in all forms, in a time that grows with the text only, by some 50 ns a byte. A nil Known knows none. It does not change
 // and may be used concurrently.
 type Known struct {
-	written *automaton // the secrets folded, as they are written and as they are meant, and in hexadecimal
-	encoded *automaton // in base64 with the alphabet of RFC 4648, section 4
-	all     bool       // there is too much to look for: every text is a secret
-	done    <-chan struct{}
+	written *automaton      // the secrets folded, as they are written and as they are meant, and in hexadecimal
+	encoded *automaton      // in base64 with the alphabet of RFC 4648, section 4
+	all     bool            // there is too much to look for: every text is a secret
+	until   context.Context // of the call that the text belongs to; nil for none
 }
 
 // What is looked for is bounded: each byte of a secret takes some 200 bytes of memory while the call lasts.
@@ -63,14 +63,13 @@ func NewKnown(secrets ...string) *Known {
 	return &Known{written: newAutomaton(written), encoded: newAutomaton(encoded)}
 }
 
-// Until returns k for as long as ctx is not done: from then on it takes every text for a secret, so that what is being masked ends soon and tells
-// nothing.
+// Until returns a k that ends with ctx: the passes that it then makes over more than 64 KiB end and take the text for a secret.
 func (k *Known) Until(ctx context.Context) *Known {
 	if k == nil {
 		return nil
 	}
 	within := *k
-	within.done = ctx.Done()
+	within.until = ctx
 	return &within
 }
 

@@ -33,7 +33,7 @@ func newScan(k *Known, b []byte) *scan {
 func (s *scan) run() bool {
 	const between = 64 << 10
 	for i, c := range s.b {
-		if i%between == 0 && s.k.ended() {
+		if i%between == between-1 && s.k.until != nil && s.k.until.Err() != nil {
 			return false
 		}
 		l := letter{c, i, i + 1}
@@ -46,16 +46,6 @@ func (s *scan) run() bool {
 		s.plain.end(len(s.b))
 	}
 	return true
-}
-
-// ended reports whether a pass is to end.
-func (k *Known) ended() bool {
-	select {
-	case <-k.done: // never where it is nil
-		return true
-	default:
-		return false
-	}
 }
 
 // pushMeant takes a letter without escapes.

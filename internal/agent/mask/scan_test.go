@@ -1,6 +1,7 @@
 package mask
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -57,4 +58,22 @@ func ends() (all []string) {
 		all = append(all, strings.Repeat("a", 100+i)+fmt.Sprint("-", i))
 	}
 	return all
+}
+
+// A pass over a long text ends with the call, and shows nothing of it; a short text is masked as ever.
+func TestMaskingEndsWithTheCall(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	k := NewKnown("correct-horse").Until(ctx)
+	long := strings.Repeat("a text ", 20_000) + "correct-horse"
+	if got := k.String(long); !strings.HasPrefix(got, "a text ") || strings.Contains(got, "horse") {
+		t.Errorf("while the call lasts: %.40s", got)
+	}
+	cancel()
+	if got := k.String(long); got != Masked {
+		t.Errorf("after its end: %.40s", got)
+	}
+	if got := k.String("it is correct-horse"); got != "it is [masked]" {
+		t.Errorf("a short text after its end: %s", got)
+	}
 }
