@@ -33,7 +33,7 @@ func (c *opened) maskInput(takes *agent.Interface) {
 	m := c.rules.Call(c.args, c.kwargs, c.positionalNames(named), c.keywordNames(named))
 	in.args, in.kwargs, in.masked, in.takes = m.Args, m.Kwargs, m.Changed, takes
 	in.secrets = append(slices.Clip(c.inherited), m.Secrets...)
-	in.known = mask.NewKnown(in.secrets...)
+	in.known = mask.NewKnown(in.secrets...).Until(&c.life)
 	if len(c.inherited) > 0 {
 		in.args = slices.Clone(in.args)
 		for i := range in.args {

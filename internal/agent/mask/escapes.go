@@ -1,68 +1,9 @@
 package mask
 
 import (
-	"bytes"
-	"html"
 	"unicode/utf16"
 	"unicode/utf8"
 )
-
-// longestEscape is that of one character: \u0026.
-const longestEscape = 6
-
-// width is how many bytes at the beginning of b stand for c, 0 for none.
-func width(b []byte, c byte) int {
-	if len(b) == 0 {
-		return 0
-	}
-	n := 0
-	switch b[0] {
-	case '%':
-		n = percentWidth(b, c)
-	case '\\':
-		n = backslashWidth(b, c)
-	case '&':
-		n = entityWidth(b, c)
-	case '+':
-		if c == ' ' {
-			n = 1
-		}
-	}
-	if n == 0 && b[0] == c {
-		n = 1
-	}
-	return n
-}
-
-func percentWidth(b []byte, c byte) int {
-	switch {
-	case len(b) >= 5 && b[1] == '2' && b[2] == '5' && unhex(b[3])<<4|unhex(b[4]) == int(c): // escaped twice: an address within an address
-		return 5
-	case len(b) >= 3 && unhex(b[1])<<4|unhex(b[2]) == int(c):
-		return 3
-	case c == ' ' && len(b) >= 3 && b[1] == '2' && b[2]|0x20 == 'b': // the plus sign, escaped again
-		return 3
-	}
-	return 0
-}
-
-func backslashWidth(b []byte, c byte) int {
-	switch {
-	case len(b) >= longestEscape && b[1] == 'u' && b[2] == '0' && b[3] == '0' && unhex(b[4])<<4|unhex(b[5]) == int(c):
-		return longestEscape
-	case len(b) >= 2 && escaped(b[1]) == c:
-		return 2
-	}
-	return 0
-}
-
-func entityWidth(b []byte, c byte) int {
-	end := bytes.IndexByte(b[:min(len(b), 8)], ';')
-	if end > 0 && html.UnescapeString(string(b[:end+1])) == string(rune(c)) {
-		return end + 1
-	}
-	return 0
-}
 
 // whole is the span with the JSON escapes in which it begins or ends: half of an escape is no JSON.
 func whole(b []byte, from, to int) span {

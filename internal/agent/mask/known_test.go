@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
@@ -24,12 +25,55 @@ func spellings(s string) map[string]string {
 		"query in a query": url.QueryEscape(url.QueryEscape(s)), "query in a query lower": lowerEscapes(url.QueryEscape(url.QueryEscape(s))),
 		"path with slashes": strings.ReplaceAll(url.PathEscape(s), "%2F", "/"), "JSON": string(quoted[1 : len(quoted)-1]), "HTML": html.EscapeString(s),
 		"hex": hex.EncodeToString([]byte(s)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(s)))}
+	out["upper case"], out["lower case"] = strings.ToUpper(s), strings.ToLower(s)
+	out["form"] = strings.ReplaceAll(s, " ", "+")
+	out["JSON in JSON"] = inJSON(inJSON(s))
+	out["JSON in a URL"] = url.QueryEscape(inJSON(s))
+	for name, format := range map[string]string{"percent": "%%%02x", "percent upper": "%%%02X", "hex escape": `\x%02x`, "octal escape": `\%03o`} {
+		out["each byte by "+name] = each([]byte(s), format)
+	}
+	for name, format := range map[string]string{"entity": "&#%d;", "hex entity": "&#x%X;", "long entity": "&#%07d;", "JavaScript": `\u{%x}`, "Python": `\U%08x`} {
+		out["each character by "+name] = each([]rune(s), format)
+	}
+	var units strings.Builder
+	for _, u := range utf16.Encode([]rune(s)) {
+		fmt.Fprintf(&units, `\u%04x`, u)
+	}
+	out["each character as JSON"] = units.String()
+	for name, end := range map[string]string{"lines": "\n", "lines of mail": "\r\n", "lines in JSON": `\n`} {
+		for _, before := range []string{"", "u", "us"} {
+			out["base64 in "+name+" behind "+before] = lines(base64.StdEncoding.EncodeToString([]byte(before+s+strings.Repeat("z", 40))), end)
+		}
+	}
 	for name, e := range map[string]*base64.Encoding{"std": base64.StdEncoding, "url": base64.URLEncoding, "raw": base64.RawStdEncoding, "raw url": base64.RawURLEncoding} {
 		for _, around := range [][2]string{{"", ""}, {"u:", ""}, {"us:", ":x"}, {"user:", ":realm"}} {
 			out[fmt.Sprintf("base64 %s in %q", name, around)] = e.EncodeToString([]byte(around[0] + s + around[1]))
 		}
 	}
 	return out
+}
+
+func inJSON(s string) string {
+	quoted, _ := json.Marshal(s)
+	return string(quoted[1 : len(quoted)-1])
+}
+
+func each[T byte | rune](all []T, format string) string {
+	var b strings.Builder
+	for _, c := range all {
+		fmt.Fprintf(&b, format, c)
+	}
+	return b.String()
+}
+
+// lines is a text in lines of eight characters.
+func lines(s, end string) string {
+	var b strings.Builder
+	for len(s) > 8 {
+		b.WriteString(s[:8] + end)
+		s = s[8:]
+	}
+	return b.String() + s
 }
 
 func lowerEscapes(s string) string {

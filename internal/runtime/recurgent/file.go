@@ -1,7 +1,9 @@
 package recurgent
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -97,7 +99,7 @@ func (f *fileReader) Close() error {
 
 var errClosed = errors.New("the file is closed")
 
-// Create begins a file that the program makes: write to it, and return its Ref as the value or a part of it. It is kept when the
+// Create begins a file that the program makes: write to it, close it, and return it, or its Ref, as the value or a part of it. It is kept when the
 // call ends with a value that refers to it, else removed. name is for people; mediaType is that of the content, such as text/csv.
 func (c *Call) Create(name, mediaType string) (*File, error) {
 	params := struct {
@@ -112,7 +114,7 @@ func (c *Call) Create(name, mediaType string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{host: streams, stream: made.Stream, id: made.File}
+	f := &File{host: streams, stream: made.Stream, id: made.File, name: name}
 	c.made = append(c.made, f)
 	return f, nil
 }
@@ -122,6 +124,7 @@ type File struct {
 	host   Streams
 	stream int
 	id     string
+	name   string
 	buf    []byte // written, and not handed over yet
 	err    error  // what writing has ended with
 }
@@ -172,3 +175,11 @@ func (f *File) Close() error {
 
 // Ref is the file as a value: {"$file": "file_..."}.
 func (f *File) Ref() map[string]any { return map[string]any{"$file": f.id} }
+
+// MarshalJSON is the file as a value, as Ref is. The error says that it is not closed: some of it may not have been written.
+func (f *File) MarshalJSON() ([]byte, error) {
+	if f.err != errClosed {
+		return nil, fmt.Errorf("the file %q is not closed: Close it, and look at the error, before it is returned", f.name)
+	}
+	return json.Marshal(f.Ref())
+}

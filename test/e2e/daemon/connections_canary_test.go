@@ -199,6 +199,14 @@ func (h *hay) use(d *rig.Daemon, session string, a *guardedAPI) {
 	if !ok.Outcome.OK || !strings.Contains(fmt.Sprint(ok.Outcome.Value), control) || !strings.Contains(fmt.Sprint(ok.Outcome.Value), "[masked]") {
 		h.Errorf("get: %+v", ok.Outcome)
 	}
+	for name, written := range oddly(a.want) {
+		if strings.Contains(fmt.Sprint(ok.Outcome.Value), written) {
+			h.Errorf("get: the value holds the secret as %s", name)
+		}
+	}
+	if coded := d.Call(session, "get", a.URL+"/coding"); !strings.Contains(coded.Outcome.ErrorMessage, "content coding") {
+		h.Errorf("coding: %+v", coded.Outcome)
+	}
 	d.Call(session, "get", a.URL+"/gzip")
 	d.Call(session, "get", a.URL+"/fail")
 	d.Call(session, "get", a.URL+"/cut")

@@ -49,8 +49,25 @@ func needles() map[string][]byte {
 				out[fmt.Sprint(kind, " base64 ", name, offset)] = []byte(text[offset*8/6+1 : len(text)-2])
 			}
 		}
+		for name, written := range oddly(s) {
+			out[kind+" "+name] = []byte(written)
+		}
 	}
 	return out
+}
+
+// oddly are ways in which servers repeat what they were sent, beside the usual ones.
+func oddly(s string) map[string]string {
+	each := func(format string) string {
+		var b strings.Builder
+		for _, c := range []byte(s) {
+			fmt.Fprintf(&b, format, c)
+		}
+		return b.String()
+	}
+	code := base64.StdEncoding.EncodeToString([]byte(s))
+	return map[string]string{"lower": strings.ToLower(s), "upper": strings.ToUpper(s), "percent": each("%%%02x"), "entities": each("&#%d;"), "hex entities": each("&#x%x;"),
+		"JSON": each(`\u%04X`), "string": each(`\x%02x`), "JSON in a URL": url.QueryEscape(each(`\u%04x`)), "base64 in lines": code[:20] + "\r\n" + code[20:]}
 }
 
 // control is in every answer of an API: who finds no secret has to find this.
@@ -87,6 +104,9 @@ func (a *guardedAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	quoted, _ := json.Marshal(map[string]any{"secret": got, "header": r.Header, "query": r.URL.RawQuery})
 	echo := fmt.Sprintln(control, got, url.QueryEscape(got), url.PathEscape(got), hex.EncodeToString([]byte(got)), base64.StdEncoding.EncodeToString([]byte(got)),
 		base64.URLEncoding.EncodeToString([]byte("a"+got)), base64.StdEncoding.EncodeToString([]byte("ab"+got)), string(quoted))
+	for _, written := range oddly(got) {
+		echo += written + "\n"
+	}
 	w.Header().Set("X-Echo", got)
 	w.Header().Set("X-"+hex.EncodeToString([]byte(got)), "x")
 	status := http.StatusOK
@@ -105,6 +125,8 @@ func (a *guardedAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(z, echo)
 		_ = z.Close()
 		return
+	case r.URL.Path == "/coding":
+		w.Header().Set("Content-Encoding", got)
 	case r.URL.Path == "/cut":
 		w.Header().Set("Content-Length", fmt.Sprint(len(echo)+100))
 	case got != a.want || a.revoked.Load():

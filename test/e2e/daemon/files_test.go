@@ -390,3 +390,57 @@ func TestUploadGivenUp(t *testing.T) {
 	}
 	rig.Until(t, "it to be gone", func() bool { return len(stored(d)) == 0 })
 }
+
+// A file that a program closes is its reference wherever it is encoded: in the value, below it, in what another tool is given. One that it leaves
+// open is no value, and what would encode to nothing is none.
+func TestFileIsItsReference(t *testing.T) {
+	t.Parallel()
+	const create = "\tf, err := call.Create(\"report.txt\", \"text/plain\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprint(f, \"hello\")\n"
+	const closed = create + "\tif err := f.Close(); err != nil {\n\t\treturn nil, err\n\t}\n"
+	m := rig.NewModel(t, rig.Script{
+		"clerk.file":  {rig.Program(closed+"\treturn f, nil", "fmt")},
+		"clerk.below": {rig.Program(closed+"\treturn map[string]any{\"reports\": []*recurgent.File{f}}, nil", "fmt")},
+		"clerk.given": {rig.Program(closed+"\to := call.Tool(\"reader\").Call(\"read\", f)\n\tif !o.OK() {\n\t\treturn o.ErrorType + \": \" + o.ErrorMessage, nil\n\t}\n\treturn o.Value, nil", "fmt")},
+		"reader.read": {rig.Program("\treturn fmt.Sprintf(\"%T\", call.Args[0].(map[string]any)[\"$file\"]), nil", "fmt")},
+	})
+	d := rig.Start(t, m)
+	s := d.Session("clerk")
+	for method, at := range map[string]func(any) any{
+		"file":  func(v any) any { return v },
+		"below": func(v any) any { return v.(object)["reports"].([]any)[0] },
+	} {
+		got := d.Call(s, method)
+		if !got.Outcome.OK {
+			t.Fatalf("%s: %+v", method, got.Outcome)
+		}
+		if c := content(d, at(got.Outcome.Value).(object)); c.Status != http.StatusOK || string(c.Body) != "hello" {
+			t.Errorf("%s: the file is %d %q", method, c.Status, c.Body)
+		}
+	}
+	d.WantValue(d.Call(s, "given"), "string", "generated")
+
+	for name, c := range map[string]struct{ code, says string }{
+		"open":   {create + "\treturn f, nil", "is not closed: Close it"},
+		"passed": {create + "\to := call.Tool(\"reader\").Call(\"read\", f)\n\treturn o.ErrorMessage, nil", ""},
+		"buffer": {"\treturn bytes.NewBufferString(fmt.Sprint(\"text\")), nil", "bytes.Buffer has no JSON form"},
+		"error":  {"\treturn map[string]any{\"error\": errors.New(fmt.Sprint(\"it failed\"))}, nil", "has no JSON form"},
+		"hidden": {"\ttype sums struct{ total int }\n\treturn []any{sums{len(fmt.Sprint(1))}}, nil", "has no JSON form"},
+	} {
+		imports := map[string][]string{"buffer": {"bytes", "fmt"}, "error": {"errors", "fmt"}}[name]
+		if imports == nil {
+			imports = []string{"fmt"}
+		}
+		d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("clerk", name), object{"code": rig.Program(c.code, imports...)})
+		got := d.Call(s, name)
+		switch {
+		case name == "passed":
+			if text, _ := got.Outcome.Value.(string); !strings.Contains(text, "is not closed") {
+				t.Errorf("%s: %+v", name, got.Outcome)
+			}
+		case c.says == "":
+			d.WantValue(got, true, "persisted")
+		case got.Outcome.OK || !strings.Contains(got.Outcome.ErrorMessage, c.says):
+			t.Errorf("%s: %+v; want an error that says %q", name, got.Outcome, c.says)
+		}
+	}
+}

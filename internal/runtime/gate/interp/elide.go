@@ -35,6 +35,12 @@ func lends(in *ssa.Convert) bool {
 	return false
 }
 
+// lent reports whether a value shares memory with what it was converted from.
+func lent(v ssa.Value) bool {
+	in, ok := v.(*ssa.Convert)
+	return ok && lends(in)
+}
+
 func isText(t types.Type) bool {
 	b, ok := t.Underlying().(*types.Basic)
 	return ok && b.Info()&types.IsString != 0

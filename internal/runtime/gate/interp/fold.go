@@ -96,6 +96,9 @@ func (c *compiler) foldCondition(list []ssa.Instruction, i int, in *ssa.If) {
 	if cond.Block() != in.Block() || onlyUser(cond) != ssa.Instruction(in) || !c.branches(cond) {
 		return
 	}
+	if (lent(cond.X) || lent(cond.Y)) && !quietBetween(cond, in) { // what is compared are bytes that may change
+		return
+	}
 	c.folded[cond] = true
 	if !c.branchesLoaded(cond) {
 		return

@@ -5,7 +5,7 @@ import "go/types"
 // replaced names what package support has in the place of a package's names: what the engine replaces too (symbols.Natives), and the functions
 // of package maps that range over maps.
 var replaced = map[string]map[string]string{
-	"time":        {"Now": "Now", "Since": "Since", "Until": "Until", "Sleep": "Sleep"},
+	"time":        {"Now": "Now", "Since": "Since", "Until": "Until", "Sleep": "Sleep", "LoadLocation": "LoadLocation"},
 	"crypto/rand": {"Read": "Read", "Text": "Text", "Reader": "Reader"},
 	"fmt":         {"Print": "Print", "Println": "Println", "Printf": "Printf", "Scan": "Scan", "Scanln": "Scanln", "Scanf": "Scanf"},
 	"maps":        {"All": "MapsAll", "Keys": "MapsKeys", "Values": "MapsValues", "Equal": "MapsEqual", "EqualFunc": "MapsEqualFunc", "DeleteFunc": "MapsDeleteFunc"},

@@ -27,6 +27,8 @@ func NewNatives(env *rt.Env) *Natives {
 		"time.Until": func(t time.Time) time.Duration { return t.Sub(env.Now()) },
 		"time.Sleep": env.Sleep,
 
+		"time.LoadLocation": rt.LoadLocation,
+
 		"crypto/rand.Read":   env.Read,
 		"crypto/rand.Text":   env.Text,
 		"crypto/rand.Int":    func(r io.Reader, limit *big.Int) (*big.Int, error) { return crand.Int(r, limit) },

@@ -32,6 +32,9 @@ func Since(t time.Time) time.Duration { return env.Now().Sub(t) }
 // Until is time.Until.
 func Until(t time.Time) time.Duration { return t.Sub(env.Now()) }
 
+// LoadLocation is time.LoadLocation.
+func LoadLocation(name string) (*time.Location, error) { return rt.LoadLocation(name) }
+
 // Sleep is time.Sleep.
 func Sleep(d time.Duration) { env.Sleep(d) }
 

@@ -82,6 +82,11 @@ func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 		return failed(wire.ErrExecution, "input", "the arguments cannot be decoded: "+err.Error(), "")
 	}
 	value, err, p := s.engine.Run(call, o.now, o.seed)
+	var raw json.RawMessage
+	var formless error
+	if p == nil && err == nil {
+		raw, formless = s.engine.Encode(value) // while a file that the program has not closed is seen to be open
+	}
 	if unwritten := recurgent.Finish(call); p == nil && err == nil {
 		err = unwritten
 	}
@@ -92,8 +97,7 @@ func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 		f := recurgent.AsFailure(err)
 		return &wire.Answer{End: wire.EndAuthored, Type: wire.BoundText([]byte(f.Type), 64), Message: wire.BoundText([]byte(f.Message), wire.MaxMessage-8)}
 	}
-	raw, err := s.engine.Encode(value)
-	if err == nil {
+	if err = formless; err == nil {
 		err = s.fits(raw)
 	}
 	if fault, ok := errors.AsType[*rt.Failure](err); ok {

@@ -1,0 +1,93 @@
+package mask
+
+// An automaton finds many needles in a text at once. It takes two steps for each character at most, on average over the text, whatever text
+// and needles are: Aho and Corasick, Efficient string matching: an aid to bibliographic search, 1975. It does not change and may be used
+// concurrently.
+type automaton struct {
+	nodes   []node // the first is the root
+	first   [256]int32
+	needles []needle
+	longest int
+}
+
+// A node stands for a beginning of needles. Indexes are those of nodes; 0 is none, as no node leads to the root by a character.
+type node struct {
+	child, sibling int32 // its first child, and the next child of its parent
+	shorter        int32 // the node of the longest end of this one's text that is a beginning too
+	needle         int32 // the longest needle that ends here, counted from 1; 0 for none
+	c              byte  // the last character
+}
+
+// A needle is what is looked for.
+type needle struct {
+	text          string
+	before, after bool // the character before it, or behind it, holds a part of the secret too: base64
+}
+
+func newAutomaton(needles []needle) *automaton {
+	a := &automaton{nodes: make([]node, 1), needles: needles}
+	for i, n := range needles {
+		a.longest = max(a.longest, len(n.text))
+		at := int32(0)
+		for k := range len(n.text) {
+			at = a.grow(at, n.text[k])
+		}
+		a.nodes[at].needle = int32(i + 1)
+	}
+	a.link()
+	return a
+}
+
+// grow returns the child by c, which it makes where there is none.
+func (a *automaton) grow(at int32, c byte) int32 {
+	if next := a.child(at, c); next != 0 {
+		return next
+	}
+	next := int32(len(a.nodes))
+	a.nodes = append(a.nodes, node{c: c, sibling: a.nodes[at].child})
+	a.nodes[at].child = next
+	if at == 0 {
+		a.first[c] = next
+	}
+	return next
+}
+
+// link finds for each node the next shorter one, from the root outwards.
+func (a *automaton) link() {
+	queue := make([]int32, 1, len(a.nodes))
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for n := a.nodes[at].child; n != 0; n = a.nodes[n].sibling {
+			if at != 0 {
+				a.nodes[n].shorter, _ = a.step(a.nodes[at].shorter, a.nodes[n].c)
+			}
+			if a.nodes[n].needle == 0 {
+				a.nodes[n].needle = a.nodes[a.nodes[n].shorter].needle
+			}
+			queue = append(queue, n)
+		}
+	}
+}
+
+func (a *automaton) child(at int32, c byte) int32 {
+	if at == 0 {
+		return a.first[c]
+	}
+	n := a.nodes[at].child
+	for n != 0 && a.nodes[n].c != c {
+		n = a.nodes[n].sibling
+	}
+	return n
+}
+
+// step returns the node that c leads to, and how many nodes were looked at.
+func (a *automaton) step(at int32, c byte) (next int32, steps int) {
+	for {
+		steps++
+		if next = a.child(at, c); next != 0 || at == 0 {
+			return next, steps
+		}
+		at = a.nodes[at].shorter
+	}
+}

@@ -1,0 +1,142 @@
+package rt
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"reflect"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/plain"
+)
+
+// Encode returns the JSON form of a program's value as encoding/json gives it natively. A value without one
+// (a channel, a function, a cycle, NaN, a method that fails or panics) is an error, a *Failure when the engine is at fault. So is one that encodes
+// to {} and holds something all the same, which would be lost.
+func Encode(v any) (out json.RawMessage, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *Failure:
+			out, err = nil, r
+		default:
+			out, err = nil, fmt.Errorf("the value's own JSON method panicked: %v", r)
+		}
+	}()
+	if out, ok := plain.Encode(v); ok {
+		return out, nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	out = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if bytes.Contains(out, []byte("{}")) {
+		if t := withoutForm(reflect.ValueOf(v), deepestSought); t != nil {
+			return nil, fmt.Errorf("a value of %s has no JSON form: it has no exported field and no method that encodes it, so all that it holds would be lost", t)
+		}
+	}
+	return out, nil
+}
+
+// deepestSought bounds how deep a value is searched for one that encodes to nothing: deeper than a contract describes.
+const deepestSought = 64
+
+// withoutForm returns the first type in the value that encodes to {} although it holds something: a bytes.Buffer, an error, a reader, a struct
+// whose fields are all unexported. It returns nil where there is none.
+func withoutForm(v reflect.Value, depth int) reflect.Type {
+	if depth == 0 || !v.IsValid() || encodesItself(v) {
+		return nil
+	}
+	var parts iter.Seq[reflect.Value]
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		return withoutForm(v.Elem(), depth-1)
+	case reflect.Slice, reflect.Array:
+		if k := v.Type().Elem().Kind(); k != reflect.Interface && k != reflect.Pointer && k != reflect.Struct && k != reflect.Map && k != reflect.Slice && k != reflect.Array {
+			return nil
+		}
+		parts = items(v)
+	case reflect.Map:
+		parts = members(v)
+	case reflect.Struct:
+		if holdsUnexported(v.Type()) {
+			return v.Type()
+		}
+		parts = fields(v)
+	default:
+		return nil
+	}
+	for part := range parts {
+		if t := withoutForm(part, depth-1); t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// encodesItself reports whether encoding/json asks the value for its form.
+func encodesItself(v reflect.Value) bool {
+	has := func(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
+	return has(v.Type()) || v.CanAddr() && has(reflect.PointerTo(v.Type()))
+}
+
+// holdsUnexported reports whether a struct has fields, and none that encoding/json sees.
+func holdsUnexported(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() || f.Anonymous {
+			return false
+		}
+	}
+	return t.NumField() > 0
+}
+
+func items(v reflect.Value) iter.Seq[reflect.Value] {
+	return func(yield func(reflect.Value) bool) {
+		for i := range v.Len() {
+			if !yield(v.Index(i)) {
+				return
+			}
+		}
+	}
+}
+
+func members(v reflect.Value) iter.Seq[reflect.Value] {
+	return func(yield func(reflect.Value) bool) {
+		for all := v.MapRange(); all.Next(); {
+			if !yield(all.Value()) {
+				return
+			}
+		}
+	}
+}
+
+// fields are those that encoding/json sees, of embedded structs too.
+func fields(v reflect.Value) iter.Seq[reflect.Value] {
+	return func(yield func(reflect.Value) bool) { eachField(v, yield) }
+}
+
+func eachField(v reflect.Value, yield func(reflect.Value) bool) bool {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		switch {
+		case f.Anonymous && f.Type.Kind() == reflect.Struct && f.Tag.Get("json") == "":
+			if !eachField(v.Field(i), yield) {
+				return false
+			}
+		case f.IsExported() && f.Tag.Get("json") != "-":
+			if !yield(v.Field(i)) {
+				return false
+			}
+		}
+	}
+	return true
+}
