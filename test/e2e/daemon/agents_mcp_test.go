@@ -260,12 +260,27 @@ func wrongInputs(t *testing.T, d *rig.Daemon, a *mcpClient) {
 	a.failure(a.call("shop__sell", object{"args": []any{0}}, nil), "not_today")
 	a.failure(a.call("call_method", object{"role": "shop", "method": "panics"}, nil), "execution")
 	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/calculator/methods/add/quarantine", object{"reason": "wrong answers"})
+	offered(d, false)
 	a.refused("calculator__add", object{"a": 1, "b": 2}, nil, -32602, "calculator.add is not offered now: quarantined")
 	if tool := a.tools()["calculator__add"]; tool != nil {
 		t.Error("a quarantined method is listed")
 	}
 	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/calculator/methods/add/release", nil)
+	offered(d, true)
 	a.value(a.call("calculator__add", object{"a": 1, "b": 2}, nil), 3)
+}
+
+// offered waits until all replicas have heard whether calculator.add is offered to agents.
+func offered(d *rig.Daemon, want bool) {
+	d.T.Helper()
+	rig.Until(d.T, fmt.Sprintf("calculator.add is offered: %t", want), func() bool {
+		for _, one := range d.Each() {
+			if strings.Contains(string(one.Send(http.MethodGet, "/v1/tools?format=mcp", nil, nil).Body), `"calculator__add"`) != want {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // Subscribers hear of new tools, and of those that go.
