@@ -66,8 +66,9 @@ func oddly(s string) map[string]string {
 		return b.String()
 	}
 	code := base64.StdEncoding.EncodeToString([]byte(s))
+	half := len(code) / 2
 	return map[string]string{"lower": strings.ToLower(s), "upper": strings.ToUpper(s), "percent": each("%%%02x"), "entities": each("&#%d;"), "hex entities": each("&#x%x;"),
-		"JSON": each(`\u%04X`), "string": each(`\x%02x`), "JSON in a URL": url.QueryEscape(each(`\u%04x`)), "base64 in lines": code[:20] + "\r\n" + code[20:]}
+		"JSON": each(`\u%04X`), "string": each(`\x%02x`), "JSON in a URL": url.QueryEscape(each(`\u%04x`)), "base64 in lines": code[:half] + "\r\n" + code[half:]}
 }
 
 // control is in every answer of an API: who finds no secret has to find this.
