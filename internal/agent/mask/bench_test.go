@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
 // What ordinary arguments cost: names and texts of several kinds and sizes, without a secret and without an allocation.
@@ -30,5 +32,31 @@ func BenchmarkJSON(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What looking for one known secret costs, a byte, in the texts that programs and servers send.
+func BenchmarkKnown(b *testing.B) {
+	k := mask.NewKnown("cAnAry-bearer-9f/Q+x=zz")
+	for name, unit := range map[string]string{
+		"prose": "Dear Sir, thank you for this letter of some words. ", "JSON": `{"id":17,"name":"customer 17","city":"Berlin"},`, "escapes": `<a href=\"/x?q=a%20b&amp;c=d\">\n`, "run": "a", "hostile": "canary-bearer-9f/q x=z",
+	} {
+		text := []byte(strings.Repeat(unit, 1<<20/len(unit)))
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, found := k.Bytes(text); found {
+					b.Fatal("found what is not there")
+				}
+			}
+		})
+	}
+}
+
+// What a call pays that was given a secret.
+func BenchmarkNewKnown(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		mask.NewKnown("cAnAry-bearer-9f/Q+x=zz")
 	}
 }

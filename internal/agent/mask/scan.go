@@ -14,6 +14,8 @@ type scan struct {
 	plain   folding
 	reading reading
 	escapes bool // there is something to take back
+
+	everyLetter bool // none is skipped: a test compares
 }
 
 func newScan(k *Known, b []byte) *scan {
@@ -32,11 +34,18 @@ func newScan(k *Known, b []byte) *scan {
 // run looks through the text. It returns false where it is to end before it is through.
 func (s *scan) run() bool {
 	const between = 64 << 10
-	for i, c := range s.b {
-		if i%between == between-1 && s.k.until != nil && s.k.until.Err() != nil {
-			return false
+	look := between
+	for i := 0; i < len(s.b); i++ {
+		if i >= look && s.k.until != nil {
+			if s.k.until.Err() != nil {
+				return false
+			}
+			look = i + between
 		}
-		l := letter{c, i, i + 1}
+		if !s.everyLetter && s.idle(i) {
+			i = s.skip(i)
+		}
+		l := letter{s.b[i], i, i + 1}
 		s.literal.push(l)
 		s.reading.push(l)
 	}
@@ -48,20 +57,45 @@ func (s *scan) run() bool {
 	return true
 }
 
+// idle reports whether nothing is held of what came before i, and nothing that was found goes on there.
+func (s *scan) idle(i int) bool {
+	const padding = 4 // a letter of base64 that holds a part of a secret, and equals signs
+	return s.written.node|s.meant.node|s.encoded.node == 0 && s.reading.n == 0 && len(s.literal.rune) == 0 && len(s.plain.rune) == 0 && s.encoded.end()+padding <= i
+}
+
+// skip returns where to go on: at the letter before the next two with which something may begin, as that letter may hold a part of it, or at the
+// last one of the text.
+func (s *scan) skip(i int) int {
+	next := i
+	for next+1 < len(s.b) && !s.k.begins.have(s.b[next], s.b[next+1]) {
+		next++
+	}
+	for next--; next > i && s.b[next] <= ' '; { // they count for nothing in base64
+		next--
+	}
+	return max(next, i)
+}
+
 // pushMeant takes a letter without escapes.
 func (s *scan) pushMeant(l letter) {
 	if s.escapes {
 		s.plain.push(l)
 	}
-	switch {
-	case l.c <= ' ':
-		return
-	case l.c == '-':
-		l.c = '+'
-	case l.c == '_':
-		l.c = '/'
+	if l.c > ' ' {
+		l.c = unified(l.c)
+		s.encoded.push(l)
 	}
-	s.encoded.push(l)
+}
+
+// unified makes the two alphabets of base64 one.
+func unified(c byte) byte {
+	switch c {
+	case '-':
+		return '+'
+	case '_':
+		return '/'
+	}
+	return c
 }
 
 // found returns where secrets are.
@@ -106,6 +140,14 @@ func (v *view) push(l letter) {
 	if id := v.a.nodes[next].needle; id != 0 {
 		v.add(&v.a.needles[id-1], l.to)
 	}
+}
+
+// end is where what was found last ends.
+func (v *view) end() int {
+	if len(v.found) == 0 {
+		return -4 // before any text
+	}
+	return v.found[len(v.found)-1].to
 }
 
 // goOn extends what was found right before the letter by it.

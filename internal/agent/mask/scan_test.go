@@ -2,7 +2,12 @@ package mask
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -75,5 +80,31 @@ func TestMaskingEndsWithTheCall(t *testing.T) {
 	}
 	if got := k.String("it is correct-horse"); got != "it is [masked]" {
 		t.Errorf("a short text after its end: %s", got)
+	}
+}
+
+// What is passed over holds nothing: a scan that looks at every letter finds the same places.
+func TestNothingIsPassedOver(t *testing.T) {
+	t.Parallel()
+	secrets := []string{"correct-horse", "p@ss/w0rd+x =&<>", "ünïcode-secret", "aaaaaab", "%41%42%43"}
+	k := NewKnown(secrets...)
+	pieces := []string{" ", "\n", "a", "=", "==", "x", "%", "\\", "&", "&amp;", "+", "%20", "\\u0041", "é", "ß", "\xc3", "some words ", "cor", "aaaa", "%4"}
+	for _, s := range secrets {
+		code := base64.StdEncoding.EncodeToString([]byte("u:" + s))
+		pieces = append(pieces, s, strings.ToUpper(s), url.QueryEscape(s), hex.EncodeToString([]byte(s)), code, code[:7]+"\n"+code[7:], base64.URLEncoding.EncodeToString([]byte("us:"+s+"z")))
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		var text strings.Builder
+		for range 1 + random.IntN(8) {
+			text.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		quick, slow := newScan(k, []byte(text.String())), newScan(k, []byte(text.String()))
+		slow.everyLetter = true
+		quick.run()
+		slow.run()
+		if got, want := quick.found(), slow.found(); !slices.Equal(got, want) {
+			t.Fatalf("%q: %v, want %v", text.String(), got, want)
+		}
 	}
 }

@@ -154,10 +154,7 @@ func (f *folding) push(l letter) {
 	switch {
 	case l.c < utf8.RuneSelf:
 		f.end(l.from)
-		if l.c == '+' {
-			l.c = ' '
-		}
-		l.c = lower(l.c)
+		l.c = foldedByte(l.c)
 		f.emit(l)
 		return
 	case utf8.RuneStart(l.c):
@@ -186,6 +183,13 @@ func (f *folding) end(to int) {
 		f.emit(letter{c, f.from, to})
 	}
 	f.rune = f.rune[:0]
+}
+
+func foldedByte(c byte) byte {
+	if c == '+' {
+		return ' '
+	}
+	return lower(c)
 }
 
 // folded is the text with its letters folded.
