@@ -40,7 +40,7 @@ run: build ## build and start the daemon on the embedded demo, and print what to
 	@exec ./$(BIN) serve --provider replay --recording= --data-dir $(CACHE)/run
 
 build: ## build bin/recurgentd, which carries the program of its runners
-	@mkdir -p bin
+	@mkdir -p $(dir $(BIN))
 	@GO=$(GO) scripts/build $(BIN)
 
 test: ## everything deterministic that needs Go only; fails, too, when less than 80 % of internal/runtime was run

@@ -7,8 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -16,26 +16,26 @@ import (
 	document "github.com/recurgentd/recurgentd/api"
 )
 
-// uploadServer serves the interface with a time for whole requests that is over before any body has come.
-func uploadServer(t *testing.T, stall time.Duration) net.Conn {
+// uploadTo serves the interface at the listener, with a time for whole requests that is over before any body has come.
+func uploadTo(t *testing.T, l net.Listener) (stop func()) {
 	t.Helper()
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI, o.Stall = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, stall
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
 	h, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(h)
-	server.Config.ReadTimeout, server.Config.ReadHeaderTimeout = time.Nanosecond, time.Minute
-	server.Start()
-	t.Cleanup(server.Close)
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	server := &http.Server{Handler: h, ReadTimeout: time.Nanosecond, ReadHeaderTimeout: time.Minute}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(l)
+	}()
+	return func() {
+		_ = server.Close()
+		<-ended
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }
 
 func answerOn(t *testing.T, conn *bufio.Reader) (status int, body map[string]any) {
@@ -58,7 +58,16 @@ func answerOn(t *testing.T, conn *bufio.Reader) (status int, body map[string]any
 // An upload may take longer than other requests.
 func TestUploadOutlastsTheRequestsTime(t *testing.T) {
 	t.Parallel()
-	conn := uploadServer(t, time.Minute)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer uploadTo(t, l)()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
 	fmt.Fprint(conn, "POST /v1/files HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
 	answers := bufio.NewReader(conn)
 	for _, want := range []string{"HTTP/1.1 100 Continue\r\n", "\r\n"} { // the handler reads
@@ -75,9 +84,14 @@ func TestUploadOutlastsTheRequestsTime(t *testing.T) {
 // One whose client sends nothing any more ends.
 func TestUploadEndsByIdleness(t *testing.T) {
 	t.Parallel()
-	conn := uploadServer(t, time.Second) // in which the reply is to be written, too
-	fmt.Fprint(conn, "POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nte")
-	if status, body := answerOn(t, bufio.NewReader(conn)); status != http.StatusRequestTimeout || body["code"] != "upload_idle" {
-		t.Errorf("got %d %v", status, body)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		defer uploadTo(t, l)()
+		conn := l.dial()
+		defer conn.Close()
+		fmt.Fprint(conn, "POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nte")
+		if status, body := answerOn(t, bufio.NewReader(conn)); status != http.StatusRequestTimeout || body["code"] != "upload_idle" {
+			t.Errorf("got %d %v", status, body)
+		}
+	})
 }

@@ -62,7 +62,7 @@ func demo(ctx context.Context, sh Shell, self string) (err error) {
 		return fmt.Errorf("the demo's daemon cannot start: %w", err)
 	}
 	d.Start()
-	defer func() { err = errors.Join(err, stop(d)) }()
+	defer func() { err = errors.Join(err, sh.stop(d)) }()
 	t := &story{out: sh.Stdout, c: client.New(d.URL(), "", nil), colour: bool(sh.colours(sh.Stdout))}
 	fmt.Fprintf(t.out, "A daemon listens on %s, on a temporary directory.\nIts model is a recording: no network, no key.\n", d.URL())
 	if err := t.play(ctx); err != nil {

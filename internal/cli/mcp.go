@@ -95,7 +95,7 @@ func embedded(ctx context.Context, sh Shell, o Options) (err error) {
 		return exitWith(ExitFailed, fmt.Errorf("cannot start: %w", err))
 	}
 	d.Start()
-	defer func() { err = exitWith(ExitFailed, errors.Join(err, stop(d))) }()
+	defer func() { err = exitWith(ExitFailed, errors.Join(err, sh.stop(d))) }()
 	o.URL, o.Token = d.URL(), token
 	return bridge(ctx, sh, o)
 }

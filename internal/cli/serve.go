@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func serve(ctx context.Context, sh Shell, o Options) error {
 		notify(sh.Env, "STOPPING=1")
 	}
 	stopped := make(chan error, 1)
-	go func() { stopped <- stop(d) }()
+	go func() { stopped <- sh.stop(d) }()
 	select {
 	case late := <-stopped:
 		return exitWith(ExitFailed, errors.Join(err, late))
@@ -122,8 +123,8 @@ func hasTerminal() bool {
 }
 
 // stop ends the daemon within the time that a clean stop has.
-func stop(d *app.App) error {
-	ctx, cancel := context.WithTimeout(context.Background(), app.StopTime)
+func (sh Shell) stop(d *app.App) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(sh.StopTime, app.StopTime))
 	defer cancel()
 	return d.Stop(ctx)
 }

@@ -3,13 +3,14 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -94,11 +95,31 @@ func TestToolWithoutLandlock(t *testing.T) {
 	}
 }
 
+// waits reports whether the tool has begun to wait: a process that is to become it has another command line.
+func waits(p *Pool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for r := range p.live {
+		if args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", r.proc.Pid)); err == nil && strings.HasSuffix(string(args), "\x00wait\x00") {
+			return true
+		}
+	}
+	return false
+}
+
 // A tool that does not end is killed with its context, and leaves no process.
 func TestToolIsKilled(t *testing.T) {
 	p, tool := testPool(t, nil, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("long enough"))
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() {
+		for ctx.Err() == nil {
+			if waits(p) {
+				cancel(errors.New("long enough"))
+			}
+			runtime.Gosched()
+		}
+	}()
 	if _, _, err := toolRun(t, ctx, p, tool, "wait"); err == nil || !strings.Contains(err.Error(), "long enough") {
 		t.Errorf("got %v", err)
 	}

@@ -72,7 +72,7 @@ func TestPanicInPlanningRefusesOneCommit(t *testing.T) {
 // waiting returns once n commits wait for the leader.
 func waiting(t *testing.T, s *testStore, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); runtime.Gosched() {
 		s.sequencer.waiting.Lock()
 		got := len(s.sequencer.queue)
 		s.sequencer.waiting.Unlock()

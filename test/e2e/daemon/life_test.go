@@ -23,15 +23,15 @@ func anySlice(list []map[string]any) any {
 	return out
 }
 
+// patientStop has a daemon stop when its calls have ended, and not before.
+const patientStop = rig.StopTime + "=1h"
+
 // SIGTERM lets calls under way end, refuses new ones, and the daemon stops cleanly; what was interrupted is
 // recorded as canceled and counts for nothing.
 func TestSigtermDrains(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the time that a stop may take")
-	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.answer": {rig.Held(rig.ProgAdd)}, "slow.never": {rig.Held(rig.ProgAdd)}})
-	d := rig.Start(t, m)
+	d := rig.StartIn(t, m, []string{patientStop})
 	s := d.Session("slow")
 	type result struct {
 		r   rig.Response
@@ -98,12 +98,9 @@ func TestSigtermEndsWhatDoesNotEnd(t *testing.T) {
 
 // A second SIGTERM ends the daemon at once.
 func TestSecondSigtermIsImmediate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the time that a stop may take")
-	}
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.never": {rig.Held(rig.ProgAdd)}})
-	d := rig.Start(t, m)
+	d := rig.StartIn(t, m, []string{patientStop})
 	s := d.Session("slow")
 	go func() {
 		_, _ = d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"never"}`), nil) // is cut off

@@ -70,13 +70,28 @@ func (c *spanCollector) below(parent *otlp.Span) []*otlp.Span {
 // of returns the span of a call.
 func (c *spanCollector) of(t *testing.T, callID string) *otlp.Span {
 	t.Helper()
+	s := c.find(callID)
+	if s == nil {
+		t.Fatalf("the call %s has no span", callID)
+	}
+	return s
+}
+
+// find returns the span of a call, nil where there is none.
+func (c *spanCollector) find(callID string) *otlp.Span {
 	for _, s := range c.spans {
 		if spanAttributes(s)["recurgent.call_id"] == callID {
 			return s
 		}
 	}
-	t.Fatalf("the call %s has no span", callID)
 	return nil
+}
+
+// has reports whether the spans of all these calls have come.
+func (c *spanCollector) has(callIDs ...string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(callIDs, func(id string) bool { return c.find(id) == nil })
 }
 
 func spanNames(spans []*otlp.Span) []string {
@@ -146,9 +161,6 @@ func (c *spanCollector) child(t *testing.T, parent *otlp.Span, name string) (fou
 // Optional OpenTelemetry traces by OTLP. One span a call with its stages below it, the questions to the
 // model below the forge, and delegated calls below their caller, all in the client's trace.
 func TestTraces(t *testing.T) {
-	if testing.Short() {
-		t.Skip("rests on the time that a stop may take")
-	}
 	t.Parallel()
 	nest := rig.Program(`	o := call.Tool("helper").Call("half", 8)
 	if !o.OK() { return nil, recurgent.Fail("x", "y") }
@@ -158,16 +170,14 @@ func TestTraces(t *testing.T) {
 	c := &spanCollector{}
 	collector := httptest.NewServer(c)
 	defer collector.Close()
-	d := traced(t, m, collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-tenant=blue", "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip")
+	d := traced(t, m, collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-tenant=blue", "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip", "OTEL_BSP_SCHEDULE_DELAY=1")
 	s := d.Session("boss")
 	const trace, client = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"halve"}`), map[string]string{"traceparent": "00-" + trace + "-" + client + "-01"})
 	cold, _ := r.Object(t)["call_id"].(string)
 	warm, panicked, refused := d.Call(s, "halve"), d.Call(s, "explode", "secret words"), d.Call(s, "refuse")
 	d.WantValue(warm, 4, "persisted")
-	if code := d.Stop(syscall.SIGTERM); code != 0 { // what waits is sent before the end
-		t.Errorf("exit code %d", code)
-	}
+	rig.Until(t, "the spans of all calls, which end after those below them", func() bool { return c.has(cold, warm.CallID, panicked.CallID, refused.CallID) })
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,6 +216,25 @@ func TestTraces(t *testing.T) {
 		if strings.Contains(s.String(), "secret") {
 			t.Errorf("an argument or a message goes out: %s", s)
 		}
+	}
+}
+
+// What waits is sent before the daemon ends.
+func TestTracesAreSentAtTheEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rests on the second in which the last spans are to be sent")
+	}
+	t.Parallel()
+	c := &spanCollector{}
+	collector := httptest.NewServer(c)
+	defer collector.Close()
+	d := traced(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}), collector.URL, "OTEL_BSP_SCHEDULE_DELAY=3600000")
+	call := d.Call(d.Session("calculator"), "add", 2, 3)
+	if code := d.Stop(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if !c.has(call.CallID) {
+		t.Errorf("the call %s has no span", call.CallID)
 	}
 }
 

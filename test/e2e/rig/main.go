@@ -22,6 +22,9 @@ const actAsBinary = "RECURGENTD_TEST_ACT_AS_BINARY"
 // "24h". It is compiled into test binaries only.
 const ClockFile = "RECURGENTD_TEST_CLOCK"
 
+// StopTime is the variable that has a daemon under test take that long for a clean stop, such as "10m".
+const StopTime = "RECURGENTD_TEST_STOP_TIME"
+
 // Binary is the variable that names the binary to start a daemon from, one that Named made.
 const Binary = "RECURGENTD_TEST_BINARY"
 
@@ -56,6 +59,12 @@ func Main(m *testing.M) {
 		sh := cli.System()
 		if file, ok := os.LookupEnv(ClockFile); ok {
 			sh.Clock = clockFrom(file)
+		}
+		if text, ok := os.LookupEnv(StopTime); ok {
+			var err error
+			if sh.StopTime, err = time.ParseDuration(text); err != nil {
+				panic(err)
+			}
 		}
 		if dir, ok := os.LookupEnv(Compiler); ok {
 			sh.Native = compiler{dir}

@@ -171,7 +171,7 @@ func TestNothingGetsOut(t *testing.T) {
 		if prog.Class == "aimed" && r.Failure == nil && r.Authored == nil {
 			t.Errorf("%s got through: %.300s", prog.Name, said)
 		}
-		control := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: control, Checksum: "sha256:control"}, Owner: agent.Owner{Name: "local"}, Role: "r", Method: "m", CallID: "c", Timeout: 5 * time.Second}, host{})
+		control := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: control, Checksum: "sha256:control"}, Owner: agent.Owner{Name: "local"}, Role: "r", Method: "m", CallID: "c", Timeout: time.Minute}, host{})
 		if string(control.Value) != `"aGVsbG8="` {
 			t.Fatalf("after %s the control call says %s %+v", prog.Name, control.Value, control.Failure)
 		}
