@@ -1,8 +1,12 @@
 package rt
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"runtime"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/plain"
 )
 
 // A Panic is a run that ended in a panic.
@@ -68,4 +72,28 @@ func clip(s string) string {
 		return s[:4096] + "..."
 	}
 	return s
+}
+
+// Encode returns the JSON form of a program's value as encoding/json gives it natively. A value without one
+// (a channel, a function, a cycle, NaN, a method that fails or panics) is an error, a *Failure when the engine is at fault.
+func Encode(v any) (out json.RawMessage, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *Failure:
+			out, err = nil, r
+		default:
+			out, err = nil, fmt.Errorf("the value's own JSON method panicked: %v", r)
+		}
+	}()
+	if out, ok := plain.Encode(v); ok {
+		return out, nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }

@@ -61,13 +61,13 @@ func (h *host) sleep(d time.Duration) {
 
 // encode encodes a question's parameters and checks them.
 func (h *host) encode(op string, params any) (json.RawMessage, error) {
-	raw, err := h.server.engine.Encode(params)
+	raw, err := h.server.encode(params)
 	if fault, ok := errors.AsType[*rt.Failure](err); ok {
 		panic(fault) // the engine ends the run
 	}
 	if call, nested := params.(callParams); nested && (err != nil || wire.CheckValue(raw, h.server.cfg.MaxDepth) != nil) {
 		within := func(raw json.RawMessage) error { return wire.CheckValue(raw, h.server.cfg.MaxDepth-2) }
-		raw, err = h.server.engine.Encode(refuse(call, h.server.engine.Encode, within))
+		raw, err = h.server.encode(refuse(call, h.server.encode, within))
 	}
 	if err != nil {
 		return nil, &recurgent.Failure{Type: wire.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}

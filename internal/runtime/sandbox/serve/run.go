@@ -85,7 +85,7 @@ func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 	var raw json.RawMessage
 	var formless error
 	if p == nil && err == nil {
-		raw, formless = s.engine.Encode(value) // while a file that the program has not closed is seen to be open
+		raw, formless = s.encode(value) // while a file that the program has not closed is seen to be open
 	}
 	if unwritten := recurgent.Finish(call); p == nil && err == nil {
 		err = unwritten
@@ -161,7 +161,7 @@ func (s *server) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answ
 	change := &wire.Change{}
 	total := 0
 	for k, v := range after {
-		raw, err := s.engine.Encode(v)
+		raw, err := s.encode(v)
 		if fault, ok := errors.AsType[*rt.Failure](err); ok {
 			return faulty(fault.Why)
 		}

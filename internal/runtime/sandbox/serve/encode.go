@@ -1,4 +1,4 @@
-package rt
+package serve
 
 import (
 	"bytes"
@@ -7,39 +7,18 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
-
-	"github.com/recurgentd/recurgentd/internal/runtime/plain"
 )
 
-// Encode returns the JSON form of a program's value as encoding/json gives it natively. A value without one
-// (a channel, a function, a cycle, NaN, a method that fails or panics) is an error, a *Failure when the engine is at fault. So is one that encodes
-// to {} and holds something all the same, which would be lost.
-func Encode(v any) (out json.RawMessage, err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *Failure:
-			out, err = nil, r
-		default:
-			out, err = nil, fmt.Errorf("the value's own JSON method panicked: %v", r)
-		}
-	}()
-	if out, ok := plain.Encode(v); ok {
-		return out, nil
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	out = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	if bytes.Contains(out, []byte("{}")) {
+// encode is the engine's Encode, which gives what encoding/json does, for values that leave the process: one that encodes to {} and holds something
+// all the same is an error, since all of it would be lost.
+func (s *server) encode(v any) (json.RawMessage, error) {
+	raw, err := s.engine.Encode(v)
+	if err == nil && bytes.Contains(raw, []byte("{}")) {
 		if t := withoutForm(reflect.ValueOf(v), deepestSought); t != nil {
 			return nil, fmt.Errorf("a value of %s has no JSON form: it has no exported field and no method that encodes it, so all that it holds would be lost", t)
 		}
 	}
-	return out, nil
+	return raw, err
 }
 
 // deepestSought bounds how deep a value is searched for one that encodes to nothing: deeper than a contract describes.

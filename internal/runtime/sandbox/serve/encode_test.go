@@ -1,7 +1,8 @@
-package rt
+package serve
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"math/big"
 	"strconv"
@@ -23,6 +24,11 @@ type addressed struct{ n int }
 
 func (a *addressed) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(a.n), 10), nil }
 
+// jsonEngine encodes as all engines do.
+type jsonEngine struct{ Engine }
+
+func (jsonEngine) Encode(v any) (json.RawMessage, error) { return json.Marshal(v) }
+
 // What encodes to {} although it holds something is an error that names its type; what is empty, or encodes itself, is as it is.
 func TestEncodeLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -40,16 +46,16 @@ func TestEncodeLosesNothing(t *testing.T) {
 		{map[string]any{"e": errors.New("it failed")}, "a value of errors.errorString has no JSON form"},
 		{bytes.NewBufferString("text"), "a value of bytes.Buffer has no JSON form"},
 		{[]any{1, &strings.Builder{}}, "a value of strings.Builder has no JSON form"},
-		{hidden{1}, "a value of rt.hidden has no JSON form"},
-		{map[string]hidden{"x": {1}}, "a value of rt.hidden has no JSON form"},
-		{[][]*hidden{{{1}}}, "a value of rt.hidden has no JSON form"},
-		{struct{ In any }{hidden{1}}, "a value of rt.hidden has no JSON form"},
+		{hidden{1}, "a value of serve.hidden has no JSON form"},
+		{map[string]hidden{"x": {1}}, "a value of serve.hidden has no JSON form"},
+		{[][]*hidden{{{1}}}, "a value of serve.hidden has no JSON form"},
+		{struct{ In any }{hidden{1}}, "a value of serve.hidden has no JSON form"},
 		{struct {
 			Skipped hidden `json:"-"`
 			Other   struct{}
 		}{}, `{"Other":{}}`},
 	} {
-		got, err := Encode(c.v)
+		got, err := (&server{engine: jsonEngine{}}).encode(c.v)
 		if text := string(got); err != nil && !strings.HasPrefix(err.Error(), c.want) || err == nil && text != c.want {
 			t.Errorf("%T: %s, %v; want %s", c.v, text, err, c.want)
 		}
