@@ -75,6 +75,7 @@ type Artifact struct {
 	Approved         bool   `json:"approved,omitempty"`         // the current generation, by a person, for the policy approval_required
 	ForceRegenerate  string `json:"force_regenerate,omitempty"` // the reason; the next call forges anew
 
+	Owner          string     `json:"owner,omitempty"` // that of its first generation
 	CreatedAt      time.Time  `json:"created_at"`
 	LastUsedAt     time.Time  `json:"last_used_at"`
 	LastRepairedAt *time.Time `json:"last_repaired_at"`
@@ -129,6 +130,8 @@ type Generation struct {
 	RuntimeVersion      string    `json:"runtime_version"`
 	Interpreter         string    `json:"interpreter"`
 	Model               string    `json:"model"`
+	Owner               string    `json:"owner,omitempty"`   // whose call, or operation, it was written for; "" in older files
+	Callers             []string  `json:"callers,omitempty"` // owners of client's calls that it answered ok: two at most, the first ones
 	CreatedAt           time.Time `json:"created_at"`
 	ForgeUsage          Usage     `json:"forge_usage"` // what the model was asked for it
 
@@ -158,6 +161,9 @@ type Generation struct {
 	Fixtures []Fixture         `json:"fixtures,omitempty"`
 	Effects  *Effects          `json:"effects,omitempty"` // what it did in ok calls; nil before the first one
 }
+
+// ByPerson reports whether a person put the program in.
+func (g *Generation) ByPerson() bool { return strings.HasPrefix(g.Trigger, "operator:") }
 
 // Unproven reports whether the generation never answered with a value.
 func (g *Generation) Unproven() bool {

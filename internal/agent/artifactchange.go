@@ -24,6 +24,7 @@ type ArtifactChange struct {
 	ResultOf    string `json:"result_of,omitempty"`
 	Reason      string `json:"reason,omitempty"` // of a failure
 	SessionID   string `json:"session_id,omitempty"`
+	Caller      string `json:"caller,omitempty"` // the owner of an ok call that a client made; "" where the generation knows enough of them
 	ErrorType   string `json:"error_type,omitempty"`
 	Checked     bool   `json:"checked,omitempty"` // the value met a contract check
 	CheckPassed bool   `json:"check_passed,omitempty"`
@@ -174,6 +175,9 @@ func (a *Artifact) adopt(c ArtifactChange) {
 	}
 	if cur := a.CurrentID; cur != "" && g.ParentID == nil {
 		g.ParentID = &cur
+	}
+	if len(a.Generations) == 0 {
+		a.Owner = g.Owner
 	}
 	a.Generations = append([]*Generation{&g}, a.Generations...)
 	a.CurrentID = g.ID

@@ -18,6 +18,9 @@ func (a *Artifact) count(c ArtifactChange) {
 		a.LastUsedAt = c.At
 	}
 	a.tally(g, c.Result)
+	if c.Result == ClassOK {
+		g.calledBy(c.Caller)
+	}
 	a.FailureCount = a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount
 	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
 		a.LastFailureReason, a.LastFailureClass = c.Reason, c.Result

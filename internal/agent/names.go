@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -36,6 +37,51 @@ func CheckName(field, name string) error {
 func invisible(r rune) bool {
 	return r == '\u2800' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
+
+// Identifier is a name as lists show it: each character but letters, digits, marks, "_" and "-" is "_", and of a long one the beginning is
+// shown. What stands for a name in a list can then be no sentence, and nothing that nobody sees.
+func Identifier(name string) string {
+	shown := []rune(strings.Map(func(r rune) rune {
+		if r == '-' || !invisible(r) && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)) {
+			return r
+		}
+		return '_'
+	}, name))
+	const most = 64
+	if len(shown) > most {
+		return string(shown[:most-1]) + "…"
+	}
+	return string(shown)
+}
+
+// Quoted is a name where it has to be whole: one that is no identifier is a quoted string.
+func Quoted(name string) string {
+	if name == Identifier(name) {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// OneLine is text of strangers as lists show it: one line of at most so many characters, without those that nobody sees.
+func OneLine(text string, most int) string {
+	line := []rune(strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case Seen(r):
+			return r
+		}
+		return -1
+	}, strings.ToValidUTF8(text, ""))), " "))
+	if len(line) > most {
+		return string(line[:most-1]) + "…"
+	}
+	return string(line)
+}
+
+// Seen reports whether the character is one that people see, or a blank: no control character, none that has no place or turns the direction of
+// others, none of private use and none that Unicode does not know.
+func Seen(r rune) bool { return unicode.IsGraphic(r) && !invisible(r) }
 
 // CheckStoredName is CheckName for what may have been stored before names with invisible characters were refused: it can
 // be looked at and taken away.

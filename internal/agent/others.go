@@ -9,7 +9,7 @@ import (
 // ids, arguments, values, texts of failures and the paths of what was fetched. Counts stay.
 func (a *Artifact) WithoutCalls() *Artifact {
 	c := *a
-	c.LastFailureReason, c.Scorecard.Sessions = "", nil
+	c.LastFailureReason, c.Scorecard.Sessions, c.Owner = "", nil, ""
 	c.Displaced, c.Verdicts, c.Failures, c.Drifts = nil, nil, nil, nil
 	c.Rejections = slices.Clone(a.Rejections)
 	for i := range c.Rejections {
@@ -24,6 +24,7 @@ func (a *Artifact) WithoutCalls() *Artifact {
 	c.Generations = make([]*Generation, len(a.Generations))
 	for i, g := range a.Generations {
 		shared := *g
+		shared.Owner, shared.Callers = "", nil
 		shared.ChangedAnswers, shared.Shapes, shared.Outlines, shared.Answered = nil, nil, nil, nil
 		shared.Fixtures = make([]Fixture, len(g.Fixtures)) // they are counted
 		c.Generations[i] = &shared

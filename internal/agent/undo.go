@@ -149,6 +149,9 @@ func (a *Artifact) revertCurrent(r *Revert, exact bool) {
 		a.Generations = slices.DeleteFunc(a.Generations, func(g *Generation) bool { return g.ID == r.From.CurrentID })
 		a.bringBack(func(g *Generation, by string) bool { return by == r.From.CurrentID })
 		a.Sequence = r.To.Sequence
+		if len(a.Generations) == 0 {
+			a.Owner = ""
+		}
 	}
 	a.bringBack(func(g *Generation, _ string) bool { return g.ID == r.To.CurrentID })
 	if a.Find(r.To.CurrentID) != nil {

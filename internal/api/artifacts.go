@@ -28,6 +28,7 @@ type artifactSummary struct {
 	Cacheable             bool        `json:"cacheable"`
 	Quarantined           bool        `json:"quarantined"`
 	Pinned                bool        `json:"pinned"`
+	ShownTo               string      `json:"shown_to"` // whose agents are shown it: see shownTo
 	CreatedAt             time.Time   `json:"created_at"`
 	LastUsedAt            time.Time   `json:"last_used_at"`
 	Revision              int64       `json:"revision"`
@@ -47,15 +48,24 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	if err != nil {
 		return noTool(err, role)
 	}
+	byPerson := w.run.ByPerson(r.Context(), role)
 	summaries := make([]artifactSummary, 0, min(len(all), limit+1))
 	for _, a := range all { // by method
 		if a.MethodName > after && len(summaries) <= limit {
 			summaries = append(summaries, artifactSummary{a.Role, a.MethodName, a.LifecycleState, a.CurrentID, a.CodeChecksum, a.ContractFingerprint,
 				a.SuccessCount, a.FailureCount, a.AuthoredErrorCount, a.RecentFailureRate, a.LastFailureClass, a.RepairCountSinceRegen, a.Cacheable, a.Quarantined, a.Pinned,
-				a.CreatedAt, a.LastUsedAt, a.Revision})
+				shownTo(a, byPerson), a.CreatedAt, a.LastUsedAt, a.Revision})
 		}
 	}
 	return s.send(w, http.StatusOK, page(summaries, limit, func(a artifactSummary) string { return a.MethodName }))
+}
+
+// shownTo says whose agents are shown the method in lists of tools, as far as the policy mcp.expose lets them.
+func shownTo(a *agent.Artifact, byPerson bool) string {
+	if a.ShownToAll(byPerson) {
+		return "everyone"
+	}
+	return "owner"
 }
 
 // artifactView is an artifact as it is stored, except for the fixtures of its generations: they hold arguments and values
@@ -71,6 +81,7 @@ type artifactView struct {
 	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
 	Adoptions   *struct{}         `json:"adoptions,omitempty"`  // for replicas only
 
+	ShownTo        string           `json:"shown_to"`
 	Interface      *agent.Interface `json:"interface,omitempty"` // of the current generation; absent until it is known
 	Native         tier.View        `json:"native"`              // of the current program
 	Correction     agent.Correction `json:"correction"`
@@ -95,21 +106,22 @@ func generationViews(a *agent.Artifact) []generationView {
 	return views
 }
 
-func (s *server) sendArtifact(w *reply, status int, a *agent.Artifact) error {
-	return s.sendOperated(w, status, a, nil)
+func (s *server) sendArtifact(w *reply, r *http.Request, a *agent.Artifact) error {
+	return s.sendOperated(w, r, a, nil)
 }
 
 // sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
-func (s *server) sendOperated(w *reply, status int, a *agent.Artifact, broken []string) error {
+func (s *server) sendOperated(w *reply, r *http.Request, a *agent.Artifact, broken []string) error {
 	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
-		Rejections: rejections(a), Native: w.run.NativeState(a), Doubted: a.Doubted(a.CurrentID)}
+		Rejections: rejections(a), Native: w.run.NativeState(a), Doubted: a.Doubted(a.CurrentID),
+		ShownTo: shownTo(a, w.run.ByPerson(r.Context(), a.Role))}
 	if g := a.Current(); g != nil {
 		view.Interface = g.Interface
 	}
 	if a.Correction != nil {
 		view.Correction = *a.Correction
 	}
-	return s.sendRevision(w, status, a.Revision, view)
+	return s.sendRevision(w, http.StatusOK, a.Revision, view)
 }
 
 // target returns the role and the method of the path.
@@ -143,7 +155,7 @@ func (s *server) getArtifact(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.sendArtifact(w, http.StatusOK, a)
+	return s.sendArtifact(w, r, a)
 }
 
 // generationList is all that is kept of an artifact's programs, and what was not let in.
@@ -211,7 +223,7 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.sendOperated(w, http.StatusOK, a, broken)
+	return s.sendOperated(w, r, a, broken)
 }
 
 func (s *server) deleteArtifact(w *reply, r *http.Request) error {
@@ -271,12 +283,12 @@ func (s *server) operate(action string) handler {
 			return noArtifact(err, role, method)
 		}
 		if action != "rollback" && action != "approve" {
-			return s.sendArtifact(w, http.StatusOK, a)
+			return s.sendArtifact(w, r, a)
 		}
 		broken, err := w.run.BrokenExamples(r.Context(), role, method, w.owner)
 		if err != nil {
 			return err
 		}
-		return s.sendOperated(w, http.StatusOK, a, broken)
+		return s.sendOperated(w, r, a, broken)
 	}
 }

@@ -264,6 +264,8 @@ func (f *fake) Artifact(_ context.Context, role, method string) (*agent.Artifact
 	return anArtifact(role, method), f.known("Artifact", role, "calculator")
 }
 
+func (f *fake) ByPerson(context.Context, string) bool { return false }
+
 func (f *fake) ListArtifacts(_ context.Context, role string) ([]*agent.Artifact, error) {
 	return []*agent.Artifact{anArtifact(role, "add"), anArtifact(role, "mul")}, f.known("ListArtifacts", role, "calculator")
 }

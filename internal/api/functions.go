@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
@@ -46,7 +47,7 @@ type function struct {
 }
 
 func (s *server) listFunctions(w *reply, r *http.Request, format string, p functionPage) error {
-	tools, more, err := w.run.Functions().List(r.Context(), p.after, p.limit)
+	tools, more, err := w.run.Functions().List(r.Context(), w.reader(), p.after, p.limit)
 	if err != nil {
 		return err
 	}
@@ -62,6 +63,11 @@ func (s *server) listFunctions(w *reply, r *http.Request, format string, p funct
 		out.NextCursor = &tools[len(tools)-1].Name
 	}
 	return s.send(w, http.StatusOK, out)
+}
+
+// reader is who sends the request, as lists of tools are made for.
+func (w *reply) reader() agent.Reader {
+	return agent.Reader{Owner: w.owner, Operates: w.who.Scopes.Has(access.Operate)}
 }
 
 // postMCP passes a message of MCP on. Its body is bounded as any other; its reply may be a stream of events.
@@ -116,7 +122,7 @@ func (s *server) postFunction(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tool, err := w.run.Functions().Find(r.Context(), name)
+	tool, err := w.run.Functions().Find(r.Context(), w.reader(), name)
 	var unknown *catalog.NotFound
 	if errors.As(err, &unknown) {
 		return fault(codeNotFound, unknown.Error(), "GET /v1/tools?format=openai lists the tools with their names.")

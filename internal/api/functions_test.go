@@ -14,7 +14,7 @@ func TestFunctionTools(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
 	got := g.ask("GET", "/v1/tools?format=openai&limit=1", "")
-	if want := `{"tools":[{"type":"function","function":{"name":"calculator__add","description":"calculator.add: Add two numbers.","parameters":` +
+	if want := `{"tools":[{"type":"function","function":{"name":"calculator__add","description":"calculator.add. Described by a language model, parameters included: Add two numbers.","parameters":` +
 		`{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"],"additionalProperties":false}}}],"next_cursor":"calculator__add"}`; string(got.body) != want {
 		t.Errorf("got  %s\nwant %s", got.body, want)
 	}

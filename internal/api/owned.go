@@ -214,11 +214,18 @@ func (o *owned) PatternReport(ctx context.Context, role string) (operator.Patter
 	return report, err
 }
 
-// Tool leaves out what single calls left in the tool's health.
+// Tool is cut.
 func (o *owned) Tool(ctx context.Context, role string) (operator.KnownTool, error) {
 	t, err := o.all.Tool(ctx, role)
-	t.Health = t.Health.WithoutCalls()
+	o.cut(&t)
 	return t, err
+}
+
+// cut leaves out what is not the owner's to see of a tool: what single calls left in its health, and who else had it registered.
+func (o *owned) cut(t *operator.KnownTool) {
+	if t.Health = t.Health.WithoutCalls(); t.Owner != o.owner {
+		t.Owner = ""
+	}
 }
 
 // FindTools does not say what others spent.
@@ -226,7 +233,7 @@ func (o *owned) FindTools(ctx context.Context, q overview.Query) ([]operator.Kno
 	q.Spent = false
 	tools, next, err := o.all.FindTools(ctx, q)
 	for i := range tools {
-		tools[i].Health = tools[i].Health.WithoutCalls()
+		o.cut(&tools[i])
 	}
 	return tools, next, err
 }

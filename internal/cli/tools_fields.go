@@ -16,8 +16,17 @@ type artifactFields struct {
 	Doubted        bool     `json:"doubted"`
 	BrokenExamples []string `json:"broken_examples"` // by the operation that this replies to
 
+	ShownTo   string           `json:"shown_to"`
 	Native    tier.View        `json:"native"`
 	Interface *agent.Interface `json:"interface"`
+}
+
+// agents says whose agents are shown the method.
+func (a artifactFields) agents() string {
+	if a.ShownTo == "owner" {
+		return "shown to those of its owner; to everybody's once tools approve lets them, or a person registers the role"
+	}
+	return "shown to everybody's"
 }
 
 // takes describes what the method takes, a line each.

@@ -106,9 +106,9 @@ func (t *errand) programs(role string) error {
 	}
 	var rows [][]string
 	for _, a := range all {
-		rows = append(rows, []string{a.MethodName, a.standing(), number(a.SuccessCount), number(a.FailureCount), fmt.Sprintf("%.0f%%", 100*a.RecentFailureRate), day(a.LastUsedAt)})
+		rows = append(rows, []string{a.MethodName, a.standing(), number(a.SuccessCount), number(a.FailureCount), fmt.Sprintf("%.0f%%", 100*a.RecentFailureRate), day(a.LastUsedAt), a.ShownTo})
 	}
-	return t.table("METHOD STATE OK FAILED RECENT LAST", rows)
+	return t.table("METHOD STATE OK FAILED RECENT LAST AGENTS", rows)
 }
 
 func (t *errand) show() error {
@@ -138,13 +138,14 @@ ok %d, failed %d (intrinsic %d, adaptive %d, extrinsic %d), authored errors %d, 
 repairs since the last regeneration %d; contract %s; %s; forged by %s
 last used %s, last failure %s%s
 runs on: %s
+agents: %s
 may reach: %s
 %s
 
 %s
 `, text.Cell(a.Role), text.Cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
 		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, text.Cell(a.ContractFingerprint), text.Cell(a.CacheabilityReason), text.Cell(a.Model), day(a.LastUsedAt),
-		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), manifestLine(a.Manifest), a.takes(), text.Printable(a.Code))
+		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), a.agents(), manifestLine(a.Manifest), a.takes(), text.Printable(a.Code))
 	return err
 }
 

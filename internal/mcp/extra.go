@@ -115,7 +115,7 @@ func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, argument
 	if in.Limit < 1 || in.Limit > 50 {
 		return refused(&agent.InputError{Pointer: "/limit", Detail: "must be 1 to 50"}), nil
 	}
-	tools, err := s.o.Tools.Search(ctx, in.Query, in.Limit)
+	tools, err := s.o.Tools.Search(ctx, reader(ctx), in.Query, in.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -10,15 +10,16 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
@@ -55,10 +56,6 @@ type Server struct {
 
 	extras map[string]bool // names of the tools that are no methods; set once by New
 
-	mu       sync.Mutex
-	revision int64                    // of the catalog that offered reflects; guarded by mu
-	offered  map[string]*catalog.Tool // by name; guarded by mu
-
 	once sync.Once // begins watching the catalog
 	end  context.CancelFunc
 	life context.Context //nolint:containedctx // of the goroutine that watches, which outlives requests
@@ -77,14 +74,14 @@ func New(o Options) (*Server, error) {
 	if o.Runtime == nil || o.Tools == nil || o.Version == "" {
 		return nil, errors.New("mcp: Runtime, Tools and Version are required")
 	}
-	s := &Server{o: o, log: o.Logger, extras: map[string]bool{}, offered: map[string]*catalog.Tool{}, revision: -1}
+	s := &Server{o: o, log: o.Logger, extras: map[string]bool{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.mcp = newSDKServer(o.Version, o.Logger)
 	for _, t := range extraTools() {
 		s.extras[t.tool.Name] = true
 		s.mcp.AddTool(t.tool, s.extra(t))
 	}
-	s.mcp.AddReceivingMiddleware(s.fresh)
+	s.mcp.AddReceivingMiddleware(s.answer)
 	return s, nil
 }
 
@@ -129,6 +126,10 @@ func principal(ctx context.Context) access.Principal {
 
 func owner(ctx context.Context) string { return principal(ctx).Owner() }
 
+func reader(ctx context.Context) agent.Reader {
+	return agent.Reader{Owner: owner(ctx), Operates: operates(ctx)}
+}
+
 func operates(ctx context.Context) bool { return principal(ctx).Scopes.Has(access.Operate) }
 
 // Handler serves streamable HTTP. It checks neither access nor Host and Origin: its caller does. Bodies are bounded by
@@ -138,75 +139,62 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 		Stateless: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true, Logger: quiet(s.log)})
 }
 
-// fresh brings the tools up to date before they are listed or called.
-func (s *Server) fresh(next sdk.MethodHandler) sdk.MethodHandler {
+// answer answers what is about methods: which of them are tools depends on who asks, and the SDK has one list for all. It has the extra tools.
+func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		switch method {
-		case "tools/list", "tools/call":
-			if err := s.sync(ctx); err != nil {
-				return nil, rpcError(fmt.Errorf("the tools cannot be read: %w", err))
+		switch p := req.GetParams().(type) {
+		case *sdk.ListToolsParams:
+			return s.list(ctx, next, req, p)
+		case *sdk.CallToolParamsRaw:
+			if call, ok := req.(*sdk.CallToolRequest); ok && !s.extras[p.Name] {
+				return s.run(ctx, call)
 			}
-			if call, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && !s.extras[call.Name] {
-				if _, err := s.o.Tools.Find(ctx, call.Name); err != nil {
-					return nil, rpcError(err) // it says more than the SDK knows
-				}
-			}
-		case "subscriptions/listen":
+		}
+		if method == "subscriptions/listen" {
 			s.once.Do(s.watch)
 		}
 		return next(ctx, method, req)
 	}
 }
 
-// sync offers the tools that the catalog lists.
-func (s *Server) sync(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	revision, err := s.o.Tools.Revision(ctx)
-	if err != nil || revision == s.revision {
-		return err
+// list returns a page of the tools: the extra ones on the first page, then the methods by name. A cursor is the name of a page's last tool.
+func (s *Server) list(ctx context.Context, next sdk.MethodHandler, req sdk.Request, p *sdk.ListToolsParams) (sdk.Result, error) {
+	after := ""
+	if p != nil && p.Cursor != "" {
+		name, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+		if err != nil || !catalog.IsName(string(name)) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the cursor is none of this list"}
+		}
+		after, p.Cursor = string(name), ""
 	}
-	tools, _, err := s.o.Tools.List(ctx, "", math.MaxInt32)
+	r, err := next(ctx, "tools/list", req)
+	out, ok := r.(*sdk.ListToolsResult)
+	if err != nil || !ok {
+		return r, err
+	}
+	if after != "" {
+		out.Tools = []*sdk.Tool{}
+	}
+	methods, more, err := s.o.Tools.List(ctx, reader(ctx), after, pageSize-len(out.Tools))
 	if err != nil {
-		return err
+		return nil, rpcError(fmt.Errorf("the tools cannot be read: %w", err))
 	}
-	now := make(map[string]*catalog.Tool, len(tools))
-	for _, t := range tools {
-		now[t.Name] = t
-		if s.offered[t.Name] != t { // the catalog makes another one for each change
-			s.offer(t)
-		}
+	for _, t := range methods {
+		out.Tools = append(out.Tools, Tool(t))
 	}
-	var gone []string
-	for name := range s.offered {
-		if now[name] == nil {
-			gone = append(gone, name)
-		}
+	if more {
+		out.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(methods[len(methods)-1].Name))
 	}
-	if len(gone) > 0 {
-		s.mcp.RemoveTools(gone...)
-	}
-	s.offered, s.revision = now, revision
-	return nil
-}
-
-// offer adds a tool. The SDK panics for schemas that it does not take, and these come from models: such a tool is left out.
-func (s *Server) offer(t *catalog.Tool) {
-	defer func() {
-		if v := recover(); v != nil {
-			s.log.Warn().Str("role", t.Role).Str("method", t.Method).Err(fmt.Errorf("%v", v)).Msg("a method cannot be offered as an MCP tool")
-			s.mcp.RemoveTools(t.Name)
-		}
-	}()
-	s.mcp.AddTool(Tool(t), s.run)
+	return out, nil
 }
 
 // settle is how long changes are collected before subscribers are notified.
 const settle = 50 * time.Millisecond
 
-// watch notifies subscribers of changes until Close. The SDK notifies them when a tool is added or removed.
+// watch notifies subscribers of changes until Close, all of them: what has changed may be a tool that only some are shown.
 func (s *Server) watch() {
 	hints, stop := s.o.Tools.Subscribe()
+	last := int64(-1)
 	s.idle.Go(func() {
 		defer stop()
 		for {
@@ -220,16 +208,30 @@ func (s *Server) watch() {
 				return
 			case <-time.After(settle):
 			}
-			if err := s.sync(s.life); err != nil && s.life.Err() == nil {
+			revision, err := s.o.Tools.Revision(s.life)
+			switch {
+			case err == nil && revision != last:
+				last = revision
+				s.notify()
+			case err != nil && s.life.Err() == nil:
 				s.log.Warn().Err(err).Msg("the tools cannot be read")
 			}
 		}
 	})
 }
 
+// notify adds a tool anew: the SDK notifies subscribers when one is added.
+func (s *Server) notify() {
+	for _, t := range extraTools() {
+		if t.tool.Name == listed {
+			s.mcp.AddTool(t.tool, s.extra(t))
+		}
+	}
+}
+
 // run calls the method that a tool stands for.
 func (s *Server) run(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	tool, err := s.o.Tools.Find(ctx, req.Params.Name)
+	tool, err := s.o.Tools.Find(ctx, reader(ctx), req.Params.Name)
 	if err != nil {
 		return nil, rpcError(err)
 	}

@@ -79,8 +79,9 @@ func offeringTo(t *testing.T, o *sdk.ClientOptions, f *fake, methods map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
+	yes := true
 	for name, takes := range methods {
-		c := agent.ArtifactChange{Role: "r", MethodName: name, At: time.Now(), Generation: &agent.Generation{ID: "gen-1", Interface: takes}}
+		c := agent.ArtifactChange{Role: "r", MethodName: name, At: time.Now(), Approve: &yes, Generation: &agent.Generation{ID: "gen-1", Interface: takes}}
 		if _, err := held.ChangeArtifact(t.Context(), store.AnyRevision, c, nil); err != nil {
 			t.Fatal(err)
 		}

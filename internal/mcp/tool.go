@@ -13,8 +13,8 @@ import (
 // Tool returns the tool as tools/list has it.
 func Tool(t *catalog.Tool) *sdk.Tool {
 	destructive, open := false, t.OpenWorld
-	out := &sdk.Tool{Name: t.Name, Title: t.Role + "." + t.Method, Description: t.Description, InputSchema: t.Parameters, OutputSchema: outputSchema(t.Returns),
-		Annotations: &sdk.ToolAnnotations{Title: t.Role + "." + t.Method, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.ReadOnly, OpenWorldHint: &open}}
+	out := &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Parameters, OutputSchema: outputSchema(t.Returns),
+		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.ReadOnly, OpenWorldHint: &open}}
 	if t.ReadOnly {
 		out.Annotations.DestructiveHint = &destructive
 	}

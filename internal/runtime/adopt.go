@@ -166,6 +166,7 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result, SessionID: a.session.ID,
 		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines}
 	if a.outcome.OK() {
+		change.Caller = a.caller(&a.adopting.candidate.generation)
 		change.Fixture, change.Answered = a.adopting.fixture, a.answeredInput(*j)
 		if j.outcome.OK() {
 			change.Effects = j.firstSeen(nil)

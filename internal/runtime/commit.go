@@ -207,7 +207,7 @@ func (a *answered) toolChanges(kept *remains) []store.ToolChange {
 	change := &kept.tool[0]
 	*change = store.ToolChange{Role: a.role, At: a.started, Used: 1}
 	if !a.terms.registered {
-		change.Register, change.IfAbsent = &agent.Contract{}, true
+		change.Register, change.IfAbsent, change.Owner = &agent.Contract{}, true, a.owner
 		if a.terms.contract != nil {
 			change.Register.Purpose = a.terms.contract.Purpose
 		}

@@ -20,6 +20,7 @@ const (
 	maxHistoryBytes   = 8 << 20
 	maxHistoryLook    = 200_000 // records looked at for those, nested ones included
 	maxToolsShown     = 1000
+	maxToolsSeen      = 1000 // methods of others, for whether they are shown
 	maxToolsBytes     = 4 << 20
 )
 
@@ -140,14 +141,14 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 	if !errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
-	tool := agent.Tool{Role: role, Contract: k, CreatedAt: h.call.r.o.Now()}
+	tool := agent.Tool{Role: role, Contract: k, Owner: h.call.owner, CreatedAt: h.call.r.o.Now()}
 	if _, err := h.call.r.store.PutTool(ctx, tool, 0, nil); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExists) {
 		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the tool could not be registered"}
 	}
 	return nil
 }
 
-// Tools gives the registry as data: the best ranked tools that fit the bounds.
+// Tools gives the registry as data: the best ranked tools that the call's owner may see and that fit the bounds.
 func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
 	tools, err := h.call.r.store.RankTools(ctx, h.call.r.o.Now(), maxToolsShown)
 	if err != nil {
@@ -161,8 +162,12 @@ func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
 		UsageCount  int64           `json:"usage_count"`
 	}
 	out := make(map[string]json.RawMessage, len(tools))
-	size := 0
+	size, view := 0, h.call.registry(maxToolsSeen)
 	for _, t := range tools {
+		t, shown := view.tool(ctx, t)
+		if !shown {
+			continue
+		}
 		methods := append([]string{}, t.Methods...) // none is [], not null
 		raw, err := json.Marshal(info{t.Tool.Role, t.Tool.Purpose, objectOrNothing(t.Tool.Deliverable), methods, t.Tool.UsageCount})
 		if err != nil {

@@ -17,11 +17,12 @@ const (
 	maxUnrelated      = 3    // shown where fewer than that are related to the task
 	maxShownMethods   = 8    // of a tool
 	maxMethodLookups  = 24   // of all tools, for signatures
+	maxSeenLookups    = 256  // of all tools, for whether the call's owner may see them
 	maxSignatureShown = 160  // characters of a signature and its summary
 )
 
-// knownTools are the tools that can matter for the task, best-ranked first: the call's own role, those that share a word
-// with the task, and up to three of the best others, those that say what they are for before those that do not.
+// knownTools are the tools that can matter for the task and that the call's owner may see, best-ranked first: the call's own role, those that share
+// a word with the task, and up to three of the best others, those that say what they are for before those that do not.
 func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 	limit := c.policy.KnownToolsPromptLimit
 	if limit == 0 {
@@ -31,16 +32,19 @@ func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 	if err != nil {
 		return nil
 	}
-	task := c.taskWords()
+	task, view := c.taskWords(), c.registry(maxSeenLookups)
+	see := func(t store.RankedTool) (store.RankedTool, bool) { return view.tool(ctx, t) }
 	var out []prompt.Tool
 	lookups := maxMethodLookups
-	for _, t := range relatedTools(ranked, c.role, task, limit) {
+	for _, t := range relatedTools(ranked, wanted{c.role, task, limit, see}) {
 		known := prompt.Tool{Role: t.Tool.Role, Purpose: t.Tool.Purpose, Deliverable: t.Tool.Deliverable}
 		for _, m := range byRelation(t.Methods, task) {
+			shown := agent.Quoted(m)
 			if lookups--; lookups >= 0 && len(known.Methods) < maxShownMethods {
-				m = c.signatureOf(ctx, t.Tool.Role, m)
+				view.left = max(view.left, 1)
+				shown = signatureOf(m, view.method(ctx, &t.Tool, m).takes)
 			}
-			known.Methods = append(known.Methods, m)
+			known.Methods = append(known.Methods, shown)
 		}
 		out = append(out, known)
 	}
@@ -48,13 +52,11 @@ func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 }
 
 // signatureOf is the method's signature with its summary; its name where nothing is known of it.
-func (c *selected) signatureOf(ctx context.Context, role, method string) string {
-	a, err := c.r.store.Artifact(ctx, role, method)
-	if err != nil || a.Takes() == nil {
-		return method
+func signatureOf(method string, f *agent.Interface) string {
+	if f == nil {
+		return agent.Quoted(method)
 	}
-	f := a.Takes()
-	text := f.Signature(method)
+	text := f.Signature(agent.Quoted(method))
 	if f.Summary != "" {
 		text += ", " + f.Summary
 	}
@@ -63,8 +65,10 @@ func (c *selected) signatureOf(ctx context.Context, role, method string) string 
 
 // knownSignature is the method's signature, "" where it is not known.
 func (c *selected) knownSignature(ctx context.Context, role, method string) string {
-	if a, err := c.r.store.Artifact(ctx, role, method); err == nil && a.Takes() != nil {
-		return Clip(a.Takes().Signature(method), maxSignatureShown)
+	t, _ := c.r.store.Tool(ctx, role) // none is no person's
+	t.Role = role
+	if f := c.registry(1).method(ctx, &t, method).takes; f != nil {
+		return Clip(f.Signature(method), maxSignatureShown)
 	}
 	return ""
 }
@@ -83,29 +87,54 @@ func (c *selected) taskWords() map[string]bool {
 	return task
 }
 
-// relatedTools selects at most limit of the ranked tools, in their order.
-func relatedTools(ranked []store.RankedTool, own string, task map[string]bool, limit int) []store.RankedTool {
+// wanted says which tools are to be selected.
+type wanted struct {
+	own   string          // the call's role
+	task  map[string]bool // words
+	limit int
+	see   func(store.RankedTool) (store.RankedTool, bool) // what the call's owner may see of a tool
+}
+
+func (w *wanted) relates(t *store.RankedTool) bool {
+	return t.Tool.Role == w.own || relates(w.task, t.Tool.Role, t.Tool.Purpose) || slices.ContainsFunc(t.Methods[:min(len(t.Methods), maxConsidered)], func(m string) bool { return relates(w.task, m) })
+}
+
+// relatedTools selects of the ranked tools, in their order.
+func relatedTools(ranked []store.RankedTool, w wanted) []store.RankedTool {
 	var related, others, silent []store.RankedTool
+	see := func(to *[]store.RankedTool, t store.RankedTool) {
+		if seen, ok := w.see(t); ok {
+			*to = append(*to, seen)
+		}
+	}
 	for _, t := range ranked {
-		if t.Tool.Role == own || relates(task, t.Tool.Role, t.Tool.Purpose) || slices.ContainsFunc(t.Methods[:min(len(t.Methods), maxConsidered)], func(m string) bool { return relates(task, m) }) {
-			if related = append(related, t); len(related) == limit {
+		switch {
+		case w.relates(&t):
+			if see(&related, t); len(related) == w.limit {
 				return related
 			}
-			continue
-		}
-		switch {
 		case t.Tool.Purpose == "":
 			silent = append(silent, t)
 		case len(others) < maxUnrelated:
-			others = append(others, t)
+			see(&others, t)
 		}
 	}
-	others = append(others, silent...) // which say the least
-	add := min(max(0, maxUnrelated-len(related)), len(others), limit-len(related))
-	chosen := append(related, others[:add]...)
-	return slices.DeleteFunc(slices.Clone(ranked), func(t store.RankedTool) bool {
-		return !slices.ContainsFunc(chosen, func(x store.RankedTool) bool { return x.Tool.Role == t.Tool.Role })
-	})
+	add := min(max(0, maxUnrelated-len(related)), w.limit-len(related))
+	for len(others) < add && len(silent) > 0 { // which say the least
+		see(&others, silent[0])
+		silent = silent[1:]
+	}
+	chosen := map[string]store.RankedTool{}
+	for _, t := range append(related, others[:min(add, len(others))]...) {
+		chosen[t.Tool.Role] = t
+	}
+	var out []store.RankedTool
+	for _, t := range ranked {
+		if seen, ok := chosen[t.Tool.Role]; ok {
+			out = append(out, seen)
+		}
+	}
+	return out
 }
 
 // byRelation puts the methods that share a word with the task first.

@@ -9,6 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+func seeAll(t store.RankedTool) (store.RankedTool, bool) { return t, true }
+
 // Of thousands of tools those are shown that share a word with the task, in the order of their rank, and never more than three
 // that do not.
 func TestRelatedTools(t *testing.T) {
@@ -25,7 +27,7 @@ func TestRelatedTools(t *testing.T) {
 		addWords(words, own)
 		addWords(words, task)
 		var out []string
-		for _, r := range relatedTools(ranked, own, words, limit) {
+		for _, r := range relatedTools(ranked, wanted{own, words, limit, seeAll}) {
 			out = append(out, r.Tool.Role)
 		}
 		return strings.Join(out, " ")
@@ -50,7 +52,7 @@ func TestRelatedTools(t *testing.T) {
 	if got := roles("tax", "income", 1); got != "thing_3" {
 		t.Errorf("got %s", got)
 	}
-	if got := relatedTools(nil, "x", nil, 12); len(got) != 0 {
+	if got := relatedTools(nil, wanted{"x", nil, 12, seeAll}); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
 }

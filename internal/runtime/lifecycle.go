@@ -93,12 +93,12 @@ func (a *answered) storedProgram() *agent.Generation {
 	return a.artifact.Find(a.generation)
 }
 
-// stateOf is the generation's state; of generations of older files the artifact's.
-func stateOf(a *agent.Artifact, g *agent.Generation) string {
-	if g.State == "" {
-		return a.LifecycleState
+// caller is the call's owner, for a generation that answered ok: "" where a program made the call, or another call of the owner changes nothing.
+func (c *opened) caller(g *agent.Generation) string {
+	if c.depth > 0 || g.KnowsCaller(c.owner) {
+		return ""
 	}
-	return g.State
+	return c.owner
 }
 
 // demote moves a stored generation that this call's failure degrades. It returns the new state of the generation that
@@ -120,8 +120,8 @@ func (a *answered) demote() (state, decision string) {
 		if was == nil || is == nil || !Degraded(is, a.policy.Degraded) {
 			continue
 		}
-		next := after(stateOf(a.artifact, was), onFailing)
-		if next != stateOf(a.artifact, was) {
+		next := after(a.artifact.StateOf(was), onFailing)
+		if next != a.artifact.StateOf(was) {
 			change.State = next
 		}
 		if id == a.generation {
@@ -135,7 +135,7 @@ func (a *answered) gated() bool { return a.policy.Promotion.Shadow || a.policy.P
 
 // promote moves the generation that answered, when its first ok value or the gates say so.
 func (a *answered) promote(g *agent.Generation) (state, decision string) {
-	state = stateOf(a.artifact, g)
+	state = a.artifact.StateOf(g)
 	if !a.outcome.OK() || len(a.changes) == 0 {
 		return state, decideHold
 	}

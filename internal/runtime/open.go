@@ -36,6 +36,8 @@ type opened struct {
 	speaker string
 	owner   string
 
+	operates bool // the owner's token has the scope operate
+
 	parent        string // id of the call whose program made this one, "" at depth 0
 	root          string // id of the client's call above, "" at depth 0
 	parentAttempt string // and the attempt that did
@@ -179,7 +181,7 @@ func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err er
 
 // newCall makes the call of a checked request.
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
-	c := &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner,
+	c := &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner, operates: q.Operates,
 		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract, started: r.o.Now()}
 	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.o.CallTimeout))
 	if c.id == "" {

@@ -177,7 +177,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		change.Interface = j.takes // of an earlier version's program
 	}
 	if j.outcome.OK() {
-		change.Answered = rec.answeredInput(j)
+		change.Caller, change.Answered = rec.caller(g), rec.answeredInput(j)
 		change.Fixture = rec.provenFixture(ctx, g, j)
 		change.Effects, change.Grow = j.firstSeen(g.Effects), rec.policy.Effects == agent.EffectsObserve
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {

@@ -207,8 +207,8 @@ func TestLeaderLeaves(t *testing.T) {
 
 // What lies in the store as another replica's candidate is believed in nothing: the gate checks it, and what does not pass is forged.
 func TestHostileCandidates(t *testing.T) {
-	good, _ := json.Marshal(sharedCandidate{provider.Reply{Code: "one", Model: "other"}, time.Now()})
-	refused, _ := json.Marshal(sharedCandidate{provider.Reply{Code: "evil"}, time.Now()})
+	good, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "one", Model: "other"}, CreatedAt: time.Now()})
+	refused, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "evil"}, CreatedAt: time.Now()})
 	timeless, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "evil"}})
 	for name, tt := range map[string]struct {
 		text     string

@@ -29,6 +29,7 @@ var errFlightLost = errors.New("another replica forges the program by now")
 type sharedCandidate struct {
 	Reply     provider.Reply `json:"reply"`
 	CreatedAt time.Time      `json:"created_at"`
+	Owner     string         `json:"owner,omitempty"` // whose call asked for it
 }
 
 // writeShared is write where other replicas may need the same program: of all replicas one asks the model, the others check what it leaves for
@@ -85,7 +86,7 @@ func (w *writer) writeLeased(ctx context.Context, lease store.Lease, key string,
 
 // leave shows a candidate to the other replicas, until it is stored or its calls have ended without that.
 func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
-	text, err := json.Marshal(sharedCandidate{w.reply, cand.generation.CreatedAt})
+	text, err := json.Marshal(sharedCandidate{w.reply, cand.generation.CreatedAt, cand.generation.Owner})
 	if err == nil && len(text) <= maxCandidate {
 		err = w.r.store.PutCandidate(ctx, key, text, candidateLife)
 	}
@@ -128,7 +129,7 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 		return nil
 	}
 	cand := w.candidate(q, shared.Reply, checksum, facts)
-	cand.shared, cand.generation.Interface, cand.generation.CreatedAt = true, takes, shared.CreatedAt
+	cand.shared, cand.generation.Interface, cand.generation.CreatedAt, cand.generation.Owner = true, takes, shared.CreatedAt, shared.Owner
 	return cand
 }
 

@@ -284,7 +284,7 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 func (w *writer) candidate(q forgeRequest, reply provider.Reply, checksum string, facts *report.Facts) *candidate {
 	g := agent.Generation{Trigger: q.trigger, Code: reply.Code, CodeChecksum: checksum, Dependencies: facts.Imports,
 		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: reply.Model, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape}
+		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts)
 	return &candidate{generation: g, predecessor: q.predecessor, leader: w.id, proof: proof{turn: make(chan struct{}, 1)}}
 }

@@ -99,27 +99,6 @@ func within(timestamp string, since, until time.Time) bool {
 	return err == nil && (since.IsZero() || !t.Before(since)) && (until.IsZero() || t.Before(until))
 }
 
-// Apply returns the tool after the change, and whether there is anything to keep: nil, false for a change of an
-// unknown role that registers nothing. The receiver may be nil and stays as it is.
-func (c *ToolChange) Apply(old *agent.Tool) (*agent.Tool, bool) {
-	if old == nil && c.Register == nil {
-		return nil, false
-	}
-	next := agent.Tool{Role: c.Role, CreatedAt: c.At, LastUsedAt: c.At}
-	if old != nil {
-		next = *old
-	}
-	if c.Register != nil && (old == nil || !c.IfAbsent) {
-		next.Contract = *c.Register
-	}
-	next.UsageCount += c.Used
-	if c.Used > 0 && c.At.After(next.LastUsedAt) {
-		next.LastUsedAt = c.At
-	}
-	next.Revision++
-	return &next, true
-}
-
 // FillLog sets the artifact's counters in the entry from the artifact as it is after the call; a nil artifact
 // changes nothing.
 func FillLog(e *agent.LogEntry, a *agent.Artifact) {

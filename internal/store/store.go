@@ -173,15 +173,6 @@ type CallCommit struct {
 	Ordered func()
 }
 
-// ToolChange is a change of the registry. It creates the tool when it is unknown and Register is set.
-type ToolChange struct {
-	Role     string          `json:"role"`
-	At       time.Time       `json:"at"`
-	Used     int64           `json:"used,omitempty"`      // added to the usage count
-	Register *agent.Contract `json:"register,omitempty"`  // the contract from now on
-	IfAbsent bool            `json:"if_absent,omitempty"` // Register only when the role is unknown
-}
-
 // Content is a result kept for follow-ups, under its reference. The store keeps the value itself: it must not change any more.
 type Content struct {
 	Ref   string          `json:"ref"` // content:<hex>

@@ -56,6 +56,24 @@ func (e ArtifactLifecycleState) Valid() bool {
 	}
 }
 
+// Defines values for ArtifactShownTo.
+const (
+	ArtifactShownToEveryone ArtifactShownTo = "everyone"
+	ArtifactShownToOwner    ArtifactShownTo = "owner"
+)
+
+// Valid indicates whether the value is a known member of the ArtifactShownTo enum.
+func (e ArtifactShownTo) Valid() bool {
+	switch e {
+	case ArtifactShownToEveryone:
+		return true
+	case ArtifactShownToOwner:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ArtifactSummaryLifecycleState.
 const (
 	ArtifactSummaryLifecycleStateCandidate ArtifactSummaryLifecycleState = "candidate"
@@ -74,6 +92,24 @@ func (e ArtifactSummaryLifecycleState) Valid() bool {
 	case ArtifactSummaryLifecycleStateDurable:
 		return true
 	case ArtifactSummaryLifecycleStateProbation:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ArtifactSummaryShownTo.
+const (
+	ArtifactSummaryShownToEveryone ArtifactSummaryShownTo = "everyone"
+	ArtifactSummaryShownToOwner    ArtifactSummaryShownTo = "owner"
+)
+
+// Valid indicates whether the value is a known member of the ArtifactSummaryShownTo enum.
+func (e ArtifactSummaryShownTo) Valid() bool {
+	switch e {
+	case ArtifactSummaryShownToEveryone:
+		return true
+	case ArtifactSummaryShownToOwner:
 		return true
 	default:
 		return false
@@ -2444,11 +2480,14 @@ type Artifact struct {
 	Model                 string                 `json:"model"`
 
 	// Native What the native tier knows of the current program.
-	Native           *NativeState `json:"native,omitempty"`
-	Pinned           *bool        `json:"pinned,omitempty"`
-	PromptVersion    string       `json:"prompt_version"`
-	QuarantineReason *string      `json:"quarantine_reason,omitempty"`
-	Quarantined      *bool        `json:"quarantined,omitempty"`
+	Native *NativeState `json:"native,omitempty"`
+
+	// Owner Whose call, or operation, its first program was written for. Absent without `operate`, and where an earlier version wrote it.
+	Owner            *string `json:"owner,omitempty"`
+	Pinned           *bool   `json:"pinned,omitempty"`
+	PromptVersion    string  `json:"prompt_version"`
+	QuarantineReason *string `json:"quarantine_reason,omitempty"`
+	Quarantined      *bool   `json:"quarantined,omitempty"`
 
 	// RecentFailureRate Of the current generation's last 20 counted calls.
 	RecentFailureRate     float64      `json:"recent_failure_rate"`
@@ -2463,12 +2502,18 @@ type Artifact struct {
 	Scorecard Scorecard `json:"scorecard"`
 
 	// Sequence Number of the newest generation ever made.
-	Sequence     int `json:"sequence"`
-	SuccessCount int `json:"success_count"`
+	Sequence int `json:"sequence"`
+
+	// ShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
+	ShownTo      *ArtifactShownTo `json:"shown_to,omitempty"`
+	SuccessCount int              `json:"success_count"`
 }
 
 // ArtifactLifecycleState defines model for Artifact.LifecycleState.
 type ArtifactLifecycleState string
+
+// ArtifactShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
+type ArtifactShownTo string
 
 // ArtifactList A page.
 type ArtifactList struct {
@@ -2500,11 +2545,17 @@ type ArtifactSummary struct {
 	RepairCountSinceRegen int                           `json:"repair_count_since_regen"`
 	Revision              int                           `json:"revision"`
 	Role                  string                        `json:"role"`
-	SuccessCount          int                           `json:"success_count"`
+
+	// ShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
+	ShownTo      *ArtifactSummaryShownTo `json:"shown_to,omitempty"`
+	SuccessCount int                     `json:"success_count"`
 }
 
 // ArtifactSummaryLifecycleState defines model for ArtifactSummary.LifecycleState.
 type ArtifactSummaryLifecycleState string
+
+// ArtifactSummaryShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
+type ArtifactSummaryShownTo string
 
 // AttemptFailure An attempt of a call that did not serve.
 type AttemptFailure struct {
@@ -3317,6 +3368,9 @@ type Generation struct {
 	CacheabilityReason string `json:"cacheability_reason"`
 	Cacheable          bool   `json:"cacheable"`
 
+	// Callers The first two owners whose own calls it answered ok. Absent without `operate`.
+	Callers *[]string `json:"callers,omitempty"`
+
 	// ChangedAnswers Earlier answers that it gives differently, as a person wanted.
 	ChangedAnswers *[]ChangedAnswer `json:"changed_answers,omitempty"`
 
@@ -3355,10 +3409,13 @@ type Generation struct {
 	Model          string                    `json:"model"`
 
 	// NewHosts Hosts that it reaches or names, and its parent does not.
-	NewHosts       *[]string `json:"new_hosts,omitempty"`
-	ParentID       *string   `json:"parent_id"`
-	PromptVersion  string    `json:"prompt_version"`
-	RuntimeVersion string    `json:"runtime_version"`
+	NewHosts *[]string `json:"new_hosts,omitempty"`
+
+	// Owner Whose call, or operation, it was written for. Absent without `operate`, and where an earlier version wrote it.
+	Owner          *string `json:"owner,omitempty"`
+	ParentID       *string `json:"parent_id"`
+	PromptVersion  string  `json:"prompt_version"`
+	RuntimeVersion string  `json:"runtime_version"`
 
 	// Shapes Of fetched bodies at the last ok run.
 	Shapes *map[string]string `json:"shapes,omitempty"`
@@ -5015,7 +5072,7 @@ type Tool struct {
 	// Acceptance Any JSON value.
 	Acceptance Any `json:"acceptance,omitempty"`
 
-	// ByPerson A person registered the role's contract: it wins over what programs delegate with.
+	// ByPerson A person registered the role's contract: it wins over what programs delegate with, and everybody's agents are shown the role's methods.
 	ByPerson  *bool     `json:"by_person,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 
@@ -5034,9 +5091,12 @@ type Tool struct {
 	// LifecycleState The best among its programs; absent without one. Tools in use come before those unused for 30 days, those before degraded ones; within each group the state decides before the score.
 	LifecycleState *ToolLifecycleState  `json:"lifecycle_state,omitempty"`
 	Methods        *map[string]Contract `json:"methods,omitempty"`
-	Purpose        *string              `json:"purpose,omitempty"`
-	Revision       int                  `json:"revision"`
-	Role           string               `json:"role"`
+
+	// Owner Whose call registered the role, where no person did: only they are shown its purpose. Absent where it is another's, without `operate`, and of roles that an earlier version registered.
+	Owner    *string `json:"owner,omitempty"`
+	Purpose  *string `json:"purpose,omitempty"`
+	Revision int     `json:"revision"`
+	Role     string  `json:"role"`
 
 	// Score Success rate times recency, exp(-days unused / 30), to four digits; 0.5 is the rate of a tool without counted calls.
 	Score      *float64                `json:"score,omitempty"`

@@ -1,5 +1,7 @@
 // Package catalog lists the methods that agents see as tools, under names that models accept: every method whose stored
-// program answers, as far as the policy mcp.expose shows it. Both MCP and function tools read it.
+// program answers, as far as the policy mcp.expose shows it, and to whom (agent.Audience). Both MCP and function tools read it.
+// Nobody is shown a word that another owner's model wrote before a person vouched for it or calls of two owners did: what describes a tool is
+// for its audience, one bounded line, without characters that nobody sees, and marked where no person wrote it.
 //
 // A catalog follows the store's feed of changes, from its first use on. Each answer reflects every change that was
 // acknowledged before the question. The package knows nothing of protocols.
@@ -39,17 +41,49 @@ type Catalog struct {
 
 	mu       sync.Mutex
 	roles    map[string]purposes // guarded by mu, as is all that follows
-	known    map[Method]entry
+	known    map[Method]*entry
 	names    *table
-	sorted   []*Tool // the listed ones, by name
-	revision int64   // of sorted
+	sorted   []*entry // the listed ones, by name
+	revision int64    // of sorted
 	policy   *agent.Policy
 }
 
-// An entry is a method that has a program.
+// An entry is a method that has a program. It does not change: another one takes its place.
 type entry struct {
-	tool *Tool  // nil where no program answers
-	why  string // why not
+	name  string  // of its tools; "" until the table has given one
+	shown []shown // the first one that is for a reader counts
+	why   string  // why nobody is offered it; "" where it is listed
+}
+
+// A shown is a method as some readers see it.
+type shown struct {
+	to   agent.Audience
+	tool *Tool
+}
+
+// to returns the tool that the reader is shown, or nil.
+func (e *entry) to(r agent.Reader) *Tool {
+	for _, s := range e.shown {
+		if s.to.Has(r) {
+			return s.tool
+		}
+	}
+	return nil
+}
+
+func (e *entry) same(other *entry) bool {
+	return e.why == other.why && slices.EqualFunc(e.shown, other.shown, func(a, b shown) bool { return a.to == b.to && a.tool.same(b.tool) })
+}
+
+// named returns the entry under another name.
+func (e *entry) named(name string) *entry {
+	next := &entry{name: name, why: e.why, shown: slices.Clone(e.shown)}
+	for i := range next.shown {
+		t := *next.shown[i].tool
+		t.Name = name
+		next.shown[i].tool = &t
+	}
+	return next
 }
 
 // New returns a catalog that has read nothing yet.
@@ -70,24 +104,33 @@ func New(o Options) (*Catalog, error) {
 // Close stops following the store.
 func (c *Catalog) Close() { c.follows.Close() }
 
-// List returns at most limit tools by name, after the name after, and whether there are more. A name that is gone
-// meanwhile is as good a place to go on from as any.
-func (c *Catalog) List(ctx context.Context, after string, limit int) (tools []*Tool, more bool, err error) {
+// List returns at most limit of the tools that the reader is shown, by name, after the name after, and whether there are more. A name that is
+// gone meanwhile is as good a place to go on from as any.
+func (c *Catalog) List(ctx context.Context, r agent.Reader, after string, limit int) (tools []*Tool, more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refresh(ctx); err != nil {
 		return nil, false, err
 	}
-	i, found := slices.BinarySearchFunc(c.sorted, after, func(t *Tool, name string) int { return strings.Compare(t.Name, name) })
+	i, found := slices.BinarySearchFunc(c.sorted, after, func(e *entry, name string) int { return strings.Compare(e.name, name) })
 	if found {
 		i++
 	}
-	end := min(i+limit, len(c.sorted))
-	return slices.Clone(c.sorted[i:end]), end < len(c.sorted), nil
+	tools = []*Tool{}
+	for _, e := range c.sorted[i:] {
+		t := e.to(r)
+		if t != nil && len(tools) == limit {
+			return tools, true, nil
+		}
+		if t != nil {
+			tools = append(tools, t)
+		}
+	}
+	return tools, false, nil
 }
 
-// Find returns the tool of that name, or a *NotFound.
-func (c *Catalog) Find(ctx context.Context, name string) (*Tool, error) {
+// Find returns the tool of that name, or a *NotFound. One that the reader is not shown is as good as none.
+func (c *Catalog) Find(ctx context.Context, r agent.Reader, name string) (*Tool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refresh(ctx); err != nil {
@@ -95,14 +138,21 @@ func (c *Catalog) Find(ctx context.Context, name string) (*Tool, error) {
 	}
 	m, ok := c.names.methods[name]
 	if !ok {
-		return nil, c.unnamed(name)
+		return nil, c.unnamed(r, name)
 	}
 	e := c.known[m]
-	if e.tool == nil {
-		return nil, &NotFound{Name: name, Reason: fmt.Sprintf("%s.%s is not offered now: %s", m.Role, m.Name, e.why)}
+	t := e.to(r)
+	switch {
+	case t == nil:
+		return nil, &NotFound{Name: name, Reason: unlisted}
+	case e.why != "":
+		return nil, &NotFound{Name: name, Reason: t.Title + " is not offered now: " + e.why}
 	}
-	return e.tool, nil
+	return t, nil
 }
+
+// unlisted is why there is no tool of a name. It does not say whether another owner has one.
+const unlisted = "list the tools, or search for one; those of other owners are listed once a person has registered the role or approved the program, or calls of two owners have made it durable"
 
 // A NotFound says that there is no such tool, and why.
 type NotFound struct{ Name, Reason string }
@@ -112,16 +162,15 @@ func (e *NotFound) Error() string { return fmt.Sprintf("unknown tool %q: %s", e.
 // Is reports whether target is store.ErrNotFound.
 func (e *NotFound) Is(target error) bool { return target == store.ErrNotFound }
 
-func (c *Catalog) unnamed(name string) error {
-	claims := c.names.ambiguous[name]
-	if len(claims) == 0 {
-		return &NotFound{Name: name, Reason: "list the tools, or search for one"}
-	}
+func (c *Catalog) unnamed(r agent.Reader, name string) error {
 	var names []string
-	for _, m := range claims {
-		if own := c.names.names[m]; own != "" {
+	for _, m := range c.names.ambiguous[name] {
+		if own := c.names.names[m]; own != "" && c.known[m].to(r) != nil {
 			names = append(names, own)
 		}
+	}
+	if len(names) == 0 {
+		return &NotFound{Name: name, Reason: unlisted}
 	}
 	return &NotFound{Name: name, Reason: "several methods have that name; use " + strings.Join(names, " or ")}
 }

@@ -68,10 +68,13 @@ func (s *shelf) change(role, method string, c agent.ArtifactChange) {
 	}
 }
 
+// anybody is who uses a daemon without access tokens: everything is their own.
+var anybody = agent.Reader{Owner: agent.LocalOwner, Operates: true}
+
 func (s *shelf) all() (names []string) {
 	s.t.Helper()
 	for after := ""; ; {
-		tools, more, err := s.List(s.t.Context(), after, 2)
+		tools, more, err := s.List(s.t.Context(), anybody, after, 2)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -104,14 +107,14 @@ func TestCatalog(t *testing.T) {
 	umlaut := toolName(Method{"übung", "x"})
 	s.want(umlaut, "calculator__add", "calculator__mul")
 
-	tool, err := s.Find(t.Context(), "calculator__add")
-	if err != nil || tool.Description != "calculator.add: Add two numbers." || string(tool.Returns) != `{"type":"number"}` || tool.FreeForm || !tool.ReadOnly || tool.OpenWorld {
+	tool, err := s.Find(t.Context(), anybody, "calculator__add")
+	if err != nil || tool.Description != "calculator.add. Described by a language model, parameters included: Add two numbers." || string(tool.Returns) != `{"type":"number"}` || tool.FreeForm || !tool.ReadOnly || tool.OpenWorld {
 		t.Errorf("add: %+v, %v", tool, err)
 	}
 	if tool.Signature != "add(a: number, b: number) -> number" || !strings.Contains(string(tool.Parameters), `"required":["a","b"]`) {
 		t.Errorf("add: %s, %s", tool.Signature, tool.Parameters)
 	}
-	if tool, err = s.Find(t.Context(), "calculator__mul"); err != nil || !tool.FreeForm || tool.Returns != nil {
+	if tool, err = s.Find(t.Context(), anybody, "calculator__mul"); err != nil || !tool.FreeForm || tool.Returns != nil {
 		t.Errorf("mul: %+v, %v", tool, err)
 	}
 	before, _ := s.Revision(t.Context())
@@ -120,7 +123,7 @@ func TestCatalog(t *testing.T) {
 		t.Error("a call changed the list")
 	}
 	s.purpose("calculator", "arithmetic")
-	if tool, err = s.Find(t.Context(), "calculator__mul"); err != nil || tool.Description != "calculator.mul, of calculator: arithmetic" {
+	if tool, err = s.Find(t.Context(), anybody, "calculator__mul"); err != nil || tool.Description != "calculator.mul, of calculator. Described by a language model, parameters included: arithmetic" {
 		t.Errorf("mul: %+v, %v", tool, err)
 	}
 	if now, _ := s.Revision(t.Context()); now == before {
@@ -148,7 +151,7 @@ func TestCatalog(t *testing.T) {
 
 func (s *shelf) missing(name, reason string) {
 	s.t.Helper()
-	tool, err := s.Find(s.t.Context(), name)
+	tool, err := s.Find(s.t.Context(), anybody, name)
 	if !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), reason) {
 		s.t.Errorf("%s: %+v, %v; want %q", name, tool, err, reason)
 	}
@@ -189,7 +192,7 @@ func TestCollidingTools(t *testing.T) {
 	s.missing("a___b", "several methods have that name; use a___b_")
 	roles := map[string]bool{}
 	for _, name := range names {
-		tool, err := s.Find(t.Context(), name)
+		tool, err := s.Find(t.Context(), anybody, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +219,7 @@ func TestChangesDuringAListing(t *testing.T) {
 	}
 	why, after, pages := "gone", "", 0
 	for {
-		tools, more, err := s.List(t.Context(), after, 100)
+		tools, more, err := s.List(t.Context(), anybody, after, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +256,7 @@ func TestSearch(t *testing.T) {
 	for query, want := range map[string]string{
 		"add numbers": "calculator__add text_tools__count", "URL for a title": "text_tools__slugify calculator__add", "slug": "text_tools__slugify",
 		"TEXT tools": "text_tools__count text_tools__slugify", "nothing fits": "", "": "calculator__add text_tools__count text_tools__slugify"} {
-		tools, err := s.Search(t.Context(), query, 10)
+		tools, err := s.Search(t.Context(), anybody, query, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +268,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}
-	if tools, _ := s.Search(t.Context(), "text tools", 1); len(tools) != 1 {
+	if tools, _ := s.Search(t.Context(), anybody, "text tools", 1); len(tools) != 1 {
 		t.Errorf("limit 1: %d tools", len(tools))
 	}
 }
@@ -285,7 +288,7 @@ func TestSubscribe(t *testing.T) {
 		wg.Go(func() {
 			for j := range 10 {
 				s.put(fmt.Sprintf("role%d", i), fmt.Sprintf("m%d", j), nil)
-				if _, _, err := s.List(context.Background(), "", 5); err != nil {
+				if _, _, err := s.List(context.Background(), anybody, "", 5); err != nil {
 					t.Error(err)
 				}
 			}

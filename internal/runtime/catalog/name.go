@@ -45,6 +45,11 @@ func allowed(part string) string {
 	}, part)
 }
 
+// IsName reports whether a tool may have the name.
+func IsName(name string) bool {
+	return len(name) <= maxName && strings.Contains(name, "__") && name == allowed(name)
+}
+
 func hashedName(m Method, plain string, digits int) string {
 	sum := sha256.Sum256([]byte(m.Role + "\x00" + m.Name))
 	return plain[:min(len(plain), maxName-1-digits)] + "_" + hex.EncodeToString(sum[:])[:digits]

@@ -12,13 +12,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// purposes is what a role's contract says its methods are for.
-type purposes struct {
-	role    string
-	methods map[string]string
+func (p purposes) equal(q purposes) bool {
+	return p.role == q.role && p.to == q.to && maps.Equal(p.methods, q.methods)
 }
-
-func (p purposes) equal(q purposes) bool { return p.role == q.role && maps.Equal(p.methods, q.methods) }
 
 // Revision returns a number that differs from an earlier one where the listed tools have changed in between.
 func (c *Catalog) Revision(ctx context.Context) (int64, error) {
@@ -89,7 +85,7 @@ func (c *Catalog) read(ctx context.Context, dirty map[store.Target]bool, all boo
 
 // readAll reads every method anew.
 func (c *Catalog) readAll(ctx context.Context) error {
-	c.roles, c.known = map[string]purposes{}, map[Method]entry{}
+	c.roles, c.known = map[string]purposes{}, map[Method]*entry{}
 	everything, err := c.store.Stale(ctx, time.Unix(1<<40, 0)) // not used since a time that is yet to come
 	if err != nil {
 		return err
@@ -121,7 +117,7 @@ func (c *Catalog) purposesOf(ctx context.Context, role string) (purposes, error)
 }
 
 func purposesIn(t *agent.Tool) purposes {
-	p := purposes{role: t.Purpose}
+	p := purposes{role: t.Purpose, to: t.Audience()}
 	for name, k := range t.Methods {
 		if k.Purpose != "" {
 			if p.methods == nil {
@@ -141,26 +137,37 @@ func (c *Catalog) put(m Method, a *agent.Artifact) (changed bool) {
 		return had
 	}
 	now := c.entryOf(m, a)
-	if had && now.why == was.why && now.tool.same(was.tool) {
+	if had && now.same(was) {
 		return false
 	}
 	c.known[m] = now
 	return true
 }
 
-func (c *Catalog) entryOf(m Method, a *agent.Artifact) entry {
+func (c *Catalog) entryOf(m Method, a *agent.Artifact) *entry {
 	g, why := c.o.Serving(a)
+	e := &entry{why: strings.ReplaceAll(why, "_", " ")}
 	if g == nil {
-		return entry{why: strings.ReplaceAll(why, "_", " ")}
-	}
-	switch expose := c.policy.MCP.Expose; {
-	case expose == agent.ExposeDurable && g.State != agent.StateDurable:
-		return entry{why: "the policy mcp.expose shows durable programs only"}
-	case expose == agent.ExposeApproved && !g.Approved:
-		return entry{why: "the policy mcp.expose shows approved programs only"}
+		g = a.Current()
+	} else {
+		e.why = c.exposes(a, g)
 	}
 	p := c.roles[m.Role]
-	return entry{tool: describe(m, g, p)}
+	for _, d := range a.Descriptions(g, p.to.All) {
+		e.shown = append(e.shown, shown{d.To, describe(m, d, g, p)})
+	}
+	return e
+}
+
+// exposes says why the policy hides the method that the generation answers, or "".
+func (c *Catalog) exposes(a *agent.Artifact, g *agent.Generation) string {
+	switch expose := c.policy.MCP.Expose; {
+	case expose == agent.ExposeDurable && a.StateOf(g) != agent.StateDurable:
+		return "the policy mcp.expose shows durable programs only"
+	case expose == agent.ExposeApproved && !g.Approved:
+		return "the policy mcp.expose shows approved programs only"
+	}
+	return ""
 }
 
 // list names the methods and sorts those that are listed. The caller holds mu.
@@ -170,16 +177,14 @@ func (c *Catalog) list() {
 	c.revision++
 	for m, e := range c.known {
 		name := c.names.names[m]
-		if e.tool == nil || name == "" {
+		if e.why != "" || name == "" {
 			continue
 		}
-		if e.tool.Name != name { // tools are shared: they are not changed
-			t := *e.tool
-			t.Name = name
-			e.tool = &t
+		if e.name != name { // entries and tools are shared: they are not changed
+			e = e.named(name)
 			c.known[m] = e
 		}
-		c.sorted = append(c.sorted, e.tool)
+		c.sorted = append(c.sorted, e)
 	}
-	slices.SortFunc(c.sorted, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.sorted, func(a, b *entry) int { return strings.Compare(a.name, b.name) })
 }

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Search returns at most limit tools that fit the words of the query, best first. A word counts most where it is a word
+// Search returns at most limit of the tools that the reader is shown and that fit the words of the query, best first. A word counts most where it is a word
 // of the role or the method, less where one begins with it or where the description has it. Without words it returns
 // the first tools by name.
-func (c *Catalog) Search(ctx context.Context, query string, limit int) ([]*Tool, error) {
-	all, _, err := c.List(ctx, "", math.MaxInt32)
+func (c *Catalog) Search(ctx context.Context, r agent.Reader, query string, limit int) ([]*Tool, error) {
+	all, _, err := c.List(ctx, r, "", math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +42,7 @@ func (c *Catalog) Search(ctx context.Context, query string, limit int) ([]*Tool,
 }
 
 func score(t *Tool, asked []string) (sum int) {
-	named, described := words(t.Role+" "+t.Method), words(t.Description+" "+t.Signature)
+	named, described := words(t.Role+" "+t.Method), words(t.about+" "+t.Signature)
 	for _, w := range asked {
 		switch {
 		case slices.Contains(named, w):

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -15,6 +14,7 @@ import (
 // A Tool is a method as agents see it. It is shared and must not be changed.
 type Tool struct {
 	Name         string // as models call it
+	Title        string // role and method as identifiers
 	Role, Method string
 	Signature    string // the call in one line, such as add(a: number, b: number) -> number
 	Description  string
@@ -27,6 +27,8 @@ type Tool struct {
 
 	takes   *agent.Interface // nil where nothing is known
 	returns *contract.Schema // compiled Returns
+	about   string           // what Description says of the method, without what it says of the author
+	texts   bool             // a model described the parameters or the value
 }
 
 // CheckValue returns nil where the value is what Returns says, or nothing is said.
@@ -49,22 +51,18 @@ func (t *Tool) same(u *Tool) bool {
 var freeForm = json.RawMessage(`{"type":"object","properties":{"args":{"type":"array","description":"The arguments by position."},` +
 	`"kwargs":{"type":"object","description":"The arguments by name."}},"additionalProperties":false}`)
 
-// describe makes the tool of a method from the generation that answers. Its name is toolName's, until the table gives another.
-func describe(m Method, g *agent.Generation, p purposes) *Tool {
-	t := &Tool{Name: toolName(m), Role: m.Role, Method: m.Name, Parameters: freeForm, FreeForm: true, Signature: g.Interface.Signature(m.Name)}
-	summary := ""
-	if f := g.Interface; f != nil {
-		summary, t.takes = f.Summary, f
-		if _, err := contract.Compile(f.JSONSchema()); err == nil { // one that does not compile would make clients fail
-			t.Parameters, t.FreeForm = f.JSONSchema(), false
-		}
-		if compiled, err := contract.Compile(f.Returns); err == nil && f.Returns != nil {
-			t.Returns, t.returns = f.Returns, compiled
-		}
+// describe makes the tool of a method that the generation serving answers, as the description shows it. Its name is toolName's, until the table gives
+// another.
+func describe(m Method, d agent.Description, serving *agent.Generation, p purposes) *Tool {
+	t := &Tool{Name: toolName(m), Title: agent.Identifier(m.Role) + "." + agent.Identifier(m.Name), Role: m.Role, Method: m.Name, Parameters: freeForm, FreeForm: true}
+	if d.Generation != nil {
+		t.take(d.Generation, d.Generation == serving)
 	}
-	t.Description = description(m, summary, p)
+	t.Signature = t.takes.Signature(m.Name)
+	says := p.describe(m, d)
+	t.about, t.Description = says.words, t.describedBy(says)
 	facts := report.Facts{}
-	if len(g.Facts) > 0 && json.Unmarshal(g.Facts, &facts) == nil {
+	if g := serving; len(g.Facts) > 0 && json.Unmarshal(g.Facts, &facts) == nil {
 		writes := len(facts.ContextWrites) > 0 || facts.UsesTools || facts.UsesDelegate
 		asks := strings.Contains(g.Code, "Ask") || strings.Contains(g.Code, "Predict") // the facts do not say
 		t.OpenWorld = facts.UsesFetch || facts.UsesTools || facts.UsesDelegate || asks
@@ -75,15 +73,86 @@ func describe(m Method, g *agent.Generation, p purposes) *Tool {
 	return t
 }
 
-// description says what the method does, and whose it is: names of tools may be cut.
-func description(m Method, summary string, p purposes) string {
-	text := cmp.Or(p.methods[m.Name], summary)
-	title := m.Role + "." + m.Name
+// take reads the generation's interface. What a program returned does not bind those that replaced it.
+func (t *Tool) take(g *agent.Generation, serves bool) {
+	f := g.Interface
+	if f == nil {
+		return
+	}
+	t.takes = f
+	if schema, texts, compiled := usable(f.JSONSchema()); compiled != nil { // one that does not compile would make clients fail
+		t.Parameters, t.FreeForm, t.texts = schema, false, texts
+	}
+	if serves && f.Returns != nil {
+		if schema, texts, compiled := usable(f.Returns); compiled != nil {
+			t.Returns, t.returns, t.texts = schema, compiled, t.texts || texts
+		}
+	}
+	t.texts = t.texts && f.Origin == agent.OriginDeclared && !g.ByPerson()
+}
+
+// usable returns the schema as it is shown, compiled; nil where it cannot be shown or does not compile.
+func usable(raw json.RawMessage) (schema json.RawMessage, texts bool, compiled *contract.Schema) {
+	schema, texts, err := shownSchema(raw)
+	if err == nil {
+		compiled, err = contract.Compile(schema)
+	}
+	if err != nil {
+		return nil, false, nil
+	}
+	return schema, texts, compiled
+}
+
+// maxPurpose bounds what is shown of a person's text, in characters.
+const maxPurpose = 1000
+
+// A text says what a method does.
+type text struct {
+	words   string // "" for none
+	ofRole  bool   // it is about the whole role
+	byModel bool   // a model wrote it, or a client's call brought it
+}
+
+// describedBy says what the method does and whose it is: names of tools may be cut. What no person wrote is marked.
+func (t *Tool) describedBy(x text) string {
+	title := t.Title
+	if x.ofRole {
+		title += ", of " + agent.Identifier(t.Role)
+	}
 	switch {
-	case text != "":
-		return title + ": " + text
-	case p.role != "":
-		return title + ", of " + m.Role + ": " + p.role
+	case x.byModel:
+		return title + ". Described by a language model, parameters included: " + agent.OneLine(x.words, maxText)
+	case x.words != "":
+		title += ": " + agent.OneLine(x.words, maxPurpose)
+	}
+	if t.texts {
+		return strings.TrimSuffix(title, ".") + ". A language model described the parameters."
 	}
 	return title
+}
+
+// purposes is what a role's contract says its methods are for.
+type purposes struct {
+	role    string
+	methods map[string]string
+	to      agent.Audience // who may read it
+}
+
+// describe returns what is known of the method to those for whom it is described.
+func (p purposes) describe(m Method, d agent.Description) text {
+	of := p
+	if !p.to.All && p.to != d.To {
+		of = purposes{}
+	}
+	summary, byPerson := "", false
+	if g := d.Generation; g != nil && g.Interface != nil {
+		summary, byPerson = g.Interface.Summary, g.ByPerson()
+	}
+	switch purpose := of.methods[m.Name]; {
+	case purpose != "":
+		return text{words: purpose, byModel: !p.to.All}
+	case summary != "":
+		return text{words: summary, byModel: !byPerson}
+	}
+	return text{words: of.role, ofRole: of.role != "", byModel: of.role != "" && !p.to.All}
 }

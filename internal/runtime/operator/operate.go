@@ -41,6 +41,12 @@ func (o *Operator) Tool(ctx context.Context, role string) (KnownTool, error) {
 	return known, nil
 }
 
+// ByPerson reports whether a person registered the role.
+func (o *Operator) ByPerson(ctx context.Context, role string) bool {
+	t, err := o.store.Tool(ctx, role)
+	return err == nil && t.ByPerson
+}
+
 // FindTools returns a page of registry entries, and the cursor of the next one, "" for none.
 func (o *Operator) FindTools(ctx context.Context, q overview.Query) (tools []KnownTool, next string, err error) {
 	page, next, err := o.overview.Tools(ctx, q)

@@ -38,7 +38,7 @@ func fillTool(t Tool) filledTool {
 	if more := len(t.Methods) - len(methods); more > 0 {
 		methods = append(methods, fmt.Sprintf("%d more", more))
 	}
-	f := filledTool{Role: plain(t.Role, 200), Purpose: plain(t.Purpose, 240), Methods: strings.Join(methods, "; ")}
+	f := filledTool{Role: plain(agent.Quoted(t.Role), 200), Purpose: plain(t.Purpose, 240), Methods: strings.Join(methods, "; ")}
 	if d := part(t.Deliverable); d != "" {
 		f.Deliverable = cut(d, 400)
 	}

@@ -205,7 +205,7 @@ func TestBounds(t *testing.T) {
 	if len(user) > 220<<10 {
 		t.Errorf("the prompt has %d bytes", len(user))
 	}
-	if n := strings.Count(user, "- tool "); n != MaxTools {
+	if n := strings.Count(user, `- "tool `); n != MaxTools {
 		t.Errorf("%d known tools, want %d", n, MaxTools)
 	}
 	if n := strings.Count(user, `"call_id"`); n != 3 || !strings.Contains(user, "call_199") {

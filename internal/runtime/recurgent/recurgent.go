@@ -143,7 +143,7 @@ func (c *Call) InputHistory() []map[string]any {
 	return in.Messages
 }
 
-// Tools returns the registry: the known tools by role, the best ranked 1,000 of them or 4 MiB.
+// Tools returns the registry: the known tools by role that the call's owner may see, the best ranked 1,000 of them or 4 MiB.
 func (c *Call) Tools() map[string]ToolInfo {
 	out := map[string]ToolInfo{}
 	c.ask("tools", struct{}{}, &out)

@@ -25,7 +25,7 @@ func counters(t *testing.T, r *rig) {
 	classes := []agent.Class{agent.ClassOK, agent.ClassIntrinsic, agent.ClassAdaptive, agent.ClassExtrinsic, agent.ClassAuthored, agent.ClassNone}
 	for i := range 18 {
 		c := r.call("sess_1")
-		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Result: classes[i%6], Reason: "because", SessionID: "sess_1"}}
+		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Result: classes[i%6], Reason: "because", SessionID: "sess_1", Caller: fmt.Sprint("owner", i/6)}}
 		r.commit(c)
 		if want := int64(1 + (i+6)/6); c.Log.ArtifactSuccessCount != want {
 			t.Errorf("call %d: log says %d successes, want %d", i, c.Log.ArtifactSuccessCount, want)
@@ -37,6 +37,9 @@ func counters(t *testing.T, r *rig) {
 		got := fmt.Sprint(a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount)
 		if got != "4 9 3 3 3 3" {
 			t.Errorf("got counters %s, want 4 9 3 3 3 3", got)
+		}
+		if got := strings.Join(a.Current().Callers, " "); got != "owner0 owner1" || a.Owner != "ann" || a.Current().Owner != "ann" {
+			t.Errorf("called by %q, of %q and %q", got, a.Owner, a.Current().Owner)
 		}
 	})
 }

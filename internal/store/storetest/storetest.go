@@ -170,7 +170,7 @@ func Forged(c *store.CallCommit, code string) *store.CallCommit {
 
 // NewGeneration makes a generation with the code.
 func NewGeneration(id, code string, at time.Time) *agent.Generation {
-	return &agent.Generation{ID: id, Trigger: "initial_forge", Code: code, CodeChecksum: agent.Checksum(code), Dependencies: []string{"strings"},
+	return &agent.Generation{ID: id, Trigger: "initial_forge", Code: code, CodeChecksum: agent.Checksum(code), Owner: "ann", Dependencies: []string{"strings"},
 		ContractFingerprint: agent.FingerprintNone, CheckedFingerprint: agent.FingerprintNone, RuntimeVersion: agent.ABI, CreatedAt: at, Cacheable: true}
 }
 

@@ -16,7 +16,7 @@ func tools(t *testing.T, r *rig) {
 	k := agent.Contract{Purpose: "finds"}
 	other := agent.Contract{Purpose: "other"}
 	c.Tools = []store.ToolChange{
-		{Role: "finder", At: r.clock.now(), Register: &k, IfAbsent: true}, {Role: "finder", At: r.clock.now(), Register: &other, IfAbsent: true},
+		{Role: "finder", At: r.clock.now(), Register: &k, IfAbsent: true, Owner: "ann"}, {Role: "finder", At: r.clock.now(), Register: &other, IfAbsent: true, Owner: "ben"},
 		{Role: "nobody", At: r.clock.now(), Used: 1},
 	}
 	r.commit(c)
@@ -27,7 +27,7 @@ func tools(t *testing.T, r *rig) {
 	r.everyWay(func() {
 		got, err := r.s.Tool(r.ctx, "finder")
 		r.ok(err)
-		if got.Purpose != "finds" || got.UsageCount != 2 || got.Revision != 3 || !got.LastUsedAt.Equal(r.clock.now()) || !got.CreatedAt.Equal(r.clock.now().Add(-time.Hour)) {
+		if got.Purpose != "finds" || got.Owner != "ann" || got.UsageCount != 2 || got.Revision != 3 || !got.LastUsedAt.Equal(r.clock.now()) || !got.CreatedAt.Equal(r.clock.now().Add(-time.Hour)) {
 			t.Errorf("got %+v", got)
 		}
 		if _, err := r.s.Tool(r.ctx, "nobody"); !errors.Is(err, store.ErrNotFound) {

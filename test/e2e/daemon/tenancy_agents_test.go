@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -80,8 +81,9 @@ func TestAgentsInNamespaces(t *testing.T) {
 			if got := a.call("clerk__greet", map[string]any{"who": "again"}); !strings.Contains(got, "hello from a to again") {
 				t.Errorf("a is answered %s", got)
 			}
-			if got := over(tokenRoot, "b").tools(); !slices.Equal(got, []string{"clerk__greet", "own__of_b"}) {
-				t.Errorf("an admin in b lists %v", got)
+			inB.Do(http.StatusOK, http.MethodPut, "/v1/tools/own", map[string]any{"purpose": "answers"})
+			if got := over(tokenRoot, "b").tools(); !slices.Equal(got, []string{"own__of_b"}) {
+				t.Errorf("an admin in b lists %v, want what a person of b registered", got)
 			}
 			if got := over(tokenRoot, "").tools(); len(got) != 0 {
 				t.Errorf("an admin in default lists %v", got)

@@ -41,7 +41,7 @@ export default function Method({ role, method, query }) {
 /** Operations are what a person can do with the method now. @param {{of: any, url: string, onDone: () => void}} p */
 function Operations({ of, url, onDone }) {
   const act = (/** @type {string} */ label, /** @type {string} */ name, /** @type {any} */ more = {}) => html`<${Action} label=${label} path="${url}/${name}" body=${{}} scope="operate" reason onDone=${onDone} ...${more} />`;
-  return html`${of.code && !of.approved && act('Approve', 'approve', { confirm: 'With approval_required in the policy, programs answer only once they are approved.' })}
+  return html`${of.code && !of.approved && act('Approve', 'approve', { confirm: 'Agents of everybody are shown an approved method. With approval_required in the policy, programs answer only once they are approved.' })}
     ${of.quarantined && act('Release', 'release', { main: true })}
     ${of.pinned ? act('Unpin', 'unpin') : act('Pin', 'pin', { confirm: 'The current program stays, whatever fails, until it is unpinned.' })}
     ${act('Regenerate', 'regenerate', { confirm: 'At the next call the model writes a new program.' })}
@@ -65,6 +65,7 @@ function Program({ of }) {
         ['Reuse', of.cacheable ? 'answers later calls without the model' : `no: ${words(of.cacheability_reason)}`],
         ['Compiled', of.native && !['idle', 'off'].includes(of.native.state) && html`${of.native.state}${of.native.checks ? `, ${of.native.checked} of ${of.native.checks} calls reproduced` : ''}${of.native.why ? `: ${of.native.why}` : ''}`],
         ['Made', html`<time datetime=${of.created_at} title=${fullTime(of.created_at)}>${ago(of.created_at)}</time>, by ${of.model || 'a person'}`],
+        ['Agents', of.shown_to === 'owner' ? 'shown to those of its owner, until its program is approved or a person registers the role' : 'shown to everybody\'s'],
         ['Last used', used(of.last_used_at)],
         ['Repairs', of.repair_count_since_regen > 0 && plural(of.repair_count_since_regen, 'repair') + ' since it was last written from scratch'],
       ]} /></${Section}>

@@ -1,0 +1,67 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// A registryView is the registry as the models and programs of a call may see it: of other owners' tools, what everybody may see. It reads a bounded
+// number of artifacts: a method beyond them that a person did not register is left out.
+type registryView struct {
+	call *opened
+	left int // artifacts that may still be read
+	seen map[store.Target]shownMethod
+}
+
+// A shownMethod is a method as the view shows it.
+type shownMethod struct {
+	takes *agent.Interface // nil where nothing is known
+	shown bool
+}
+
+func (c *opened) registry(most int) *registryView {
+	return &registryView{call: c, left: most, seen: map[store.Target]shownMethod{}}
+}
+
+// reader is who the models and programs of the call work for.
+func (c *opened) reader() agent.Reader { return agent.Reader{Owner: c.owner, Operates: c.operates} }
+
+// tool returns the tool with what may be seen of it, and whether it is to be shown at all.
+func (v *registryView) tool(ctx context.Context, t store.RankedTool) (store.RankedTool, bool) {
+	r := v.call.reader()
+	readable := t.Tool.Audience().Has(r)
+	if !readable {
+		t.Tool.Contract, t.Tool.Methods = agent.Contract{}, nil
+	}
+	if t.Tool.ByPerson || r.SeesAll() {
+		return t, true
+	}
+	var methods []string
+	for _, m := range t.Methods {
+		if v.method(ctx, &t.Tool, m).shown {
+			methods = append(methods, m)
+		}
+	}
+	t.Methods = methods
+	return t, readable || len(methods) > 0
+}
+
+// method returns the tool's method as it is shown.
+func (v *registryView) method(ctx context.Context, t *agent.Tool, method string) shownMethod {
+	k := store.Target{Role: t.Role, Method: method}
+	m, known := v.seen[k]
+	if known || v.left <= 0 {
+		return m
+	}
+	v.left--
+	if a, err := v.call.r.store.Artifact(ctx, t.Role, method); err == nil {
+		var d agent.Description
+		if d, m.shown = a.ShownTo(v.call.reader(), a.Current(), t.ByPerson); d.Generation != nil {
+			m.takes = d.Generation.Interface
+		}
+	}
+	v.seen[k] = m
+	return m
+}

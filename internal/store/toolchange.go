@@ -1,0 +1,38 @@
+package store
+
+import (
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// ToolChange is a change of the registry. It creates the tool when it is unknown and Register is set.
+type ToolChange struct {
+	Role     string          `json:"role"`
+	At       time.Time       `json:"at"`
+	Used     int64           `json:"used,omitempty"`      // added to the usage count
+	Register *agent.Contract `json:"register,omitempty"`  // the contract from now on
+	IfAbsent bool            `json:"if_absent,omitempty"` // Register only when the role is unknown
+	Owner    string          `json:"owner,omitempty"`     // whose call registers
+}
+
+// Apply returns the tool after the change, and whether there is anything to keep: nil, false for a change of an
+// unknown role that registers nothing. The receiver may be nil and stays as it is.
+func (c *ToolChange) Apply(old *agent.Tool) (*agent.Tool, bool) {
+	if old == nil && c.Register == nil {
+		return nil, false
+	}
+	next := agent.Tool{Role: c.Role, CreatedAt: c.At, LastUsedAt: c.At}
+	if old != nil {
+		next = *old
+	}
+	if c.Register != nil && (old == nil || !c.IfAbsent) {
+		next.Contract, next.Owner = *c.Register, c.Owner
+	}
+	next.UsageCount += c.Used
+	if c.Used > 0 && c.At.After(next.LastUsedAt) {
+		next.LastUsedAt = c.At
+	}
+	next.Revision++
+	return &next, true
+}
