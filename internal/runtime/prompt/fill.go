@@ -39,8 +39,8 @@ type filled struct {
 	FailureAdvice                          string
 }
 
-func fill(in Input) filled {
-	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000), Contract: fillContract(in.Contract),
+func fill(in Input, b bounds) filled {
+	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000), Contract: fillContract(in.Contract, b.contract),
 		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), OneOff: in.OneOff, Wish: plain(in.Wish, 800)}
 	if in.Kind == provider.KindForge && (len(in.Feedback) > 0 || in.Wish != "") {
 		f.Kind = KindRegenerate
@@ -53,8 +53,8 @@ func fill(in Input) filled {
 		kwargs = json.RawMessage("{}")
 	}
 	var cutArgs, cutKwargs bool
-	f.Args, cutArgs = preview(args, MaxArgs, "[]")
-	f.Kwargs, cutKwargs = preview(kwargs, MaxArgs, "{}")
+	f.Args, cutArgs = preview(args, b.data, "[]")
+	f.Kwargs, cutKwargs = preview(kwargs, b.data, "{}")
 	f.Note = note(f.Args+f.Kwargs, cutArgs || cutKwargs)
 	if in.Depth >= 2 {
 		in.KnownTools = nil // a Worker is instructed not to delegate
@@ -77,18 +77,18 @@ func fill(in Input) filled {
 		f.HistoryLatest = append(f.HistoryLatest, encoded(r, 1200))
 	}
 	for _, t := range in.Turns {
-		f.Turns = append(f.Turns, fillTurn(t))
+		f.Turns = append(f.Turns, fillTurn(t, min(maxTurn, b.data)))
 	}
-	f.Evidence = visible(strings.TrimSpace(in.Evidence), maxEvidence)
+	f.Evidence = data(strings.TrimSpace(in.Evidence), min(maxEvidence, b.data))
 	for _, x := range in.Examples {
-		f.Examples = append(f.Examples, fillExample(x))
+		f.Examples = append(f.Examples, fillExample(x, min(1200, b.data)))
 	}
 	earlier := news(in)
 	for _, text := range earlier[max(0, len(earlier)-maxFeedback):] {
-		f.Feedback = append(f.Feedback, plain(text, 800))
+		f.Feedback = append(f.Feedback, plain(text, min(800, b.data)))
 	}
 	if in.Kind == provider.KindRepair {
-		fillFailure(&f, in)
+		fillFailure(&f, in, b)
 	} else {
 		f.Earlier = earlierProgram(in.Earlier)
 	}
@@ -96,32 +96,32 @@ func fill(in Input) filled {
 }
 
 // fillExample renders an example in one line.
-func fillExample(x Example) string {
-	line := "args " + encoded(x.Args, 1200)
+func fillExample(x Example, most int) string {
+	line := "args " + encoded(x.Args, most)
 	if len(x.Kwargs) > len("{}") {
-		line += " kwargs " + encoded(x.Kwargs, 1200)
+		line += " kwargs " + encoded(x.Kwargs, most)
 	}
 	if len(x.Context) > len("{}") {
-		line += " context " + encoded(x.Context, 1200)
+		line += " context " + encoded(x.Context, most)
 	}
-	line += " must give " + encoded(x.Expect, 1200)
+	line += " must give " + encoded(x.Expect, most)
 	if x.Note != "" {
-		line += " (" + plain(x.Note, 300) + ")"
+		line += " (" + plain(x.Note, min(300, most)) + ")"
 	}
 	return line
 }
 
 // fillTurn renders a turn in one line.
-func fillTurn(t Turn) string {
+func fillTurn(t Turn, most int) string {
 	part := func(raw json.RawMessage) string {
 		text, err := json.Marshal(raw)
 		if err != nil {
 			return "..."
 		}
-		if utf8.RuneCount(text) > maxTurn {
-			text = []byte(string([]rune(string(text))[:maxTurn]) + "…")
+		if utf8.RuneCount(text) > most {
+			text = []byte(string([]rune(string(text))[:most]) + "…")
 		}
-		return plain(string(text), 8*maxTurn)
+		return plain(string(text), 8*most)
 	}
 	line := plain(t.Method, 200) + " args " + part(t.Args)
 	if len(t.Kwargs) > len("{}") {
@@ -129,7 +129,7 @@ func fillTurn(t Turn) string {
 	}
 	switch {
 	case t.Failure != "":
-		return line + " failed: " + plain(t.Failure, maxTurn)
+		return line + " failed: " + plain(t.Failure, most)
 	case t.Value == nil:
 		return line + " gave a value that is not kept any more"
 	}
@@ -156,19 +156,19 @@ func news(in Input) []string {
 	return in.Feedback
 }
 
-func fillFailure(f *filled, in Input) {
+func fillFailure(f *filled, in Input, b bounds) {
 	f.FailedCode = strings.TrimRight(in.FailedCode, "\n")
-	if len(f.FailedCode) > MaxFailedCode {
-		f.FailedCode = cut(f.FailedCode, MaxFailedCode) + "\n// ... the rest is left out"
+	if len(f.FailedCode) > b.code {
+		f.FailedCode = cut(f.FailedCode, b.code) + "\n// ... the rest is left out"
 	}
 	if strings.TrimSpace(f.FailedCode) == "" {
 		f.FailedCode = "// no program"
 	}
 	f.FailureClass = plain(in.FailureClass, 100)
-	f.FailureMessage = visible(once(strings.TrimSpace(in.FailureMessage)), maxMessage)
-	f.FailedLines = pointed(in.FailureMessage, in.FailedCode)
+	f.FailureMessage = visible(once(strings.TrimSpace(in.FailureMessage)), min(maxMessage, b.data))
+	f.FailedLines = pointed(in.FailureMessage, in.FailedCode, min(200, b.data))
 	if m := informative(in.FailureMetadata); len(m) > 0 {
-		f.FailureMetadata = encoded(m, maxMessage)
+		f.FailureMetadata = encoded(m, min(maxMessage, b.data))
 	}
 	f.FailureAdvice = advice(in.FailureClass, in.FailureMetadata)
 }
@@ -187,7 +187,7 @@ func once(message string) string {
 }
 
 // pointed quotes the lines of the failed code that the message points at, with their numbers: models count badly.
-func pointed(message, code string) string {
+func pointed(message, code string, most int) string {
 	lines := strings.Split(code, "\n")
 	var out []string
 	shown := map[int]bool{}
@@ -198,7 +198,7 @@ func pointed(message, code string) string {
 		}
 		shown[n] = true
 		if line := strings.TrimSpace(lines[n-1]); line != "" {
-			out = append(out, fmt.Sprintf("%d: %s", n, visible(line, 200)))
+			out = append(out, fmt.Sprintf("%d: %s", n, visible(line, most)))
 		}
 	}
 	return strings.Join(out, "\n")

@@ -14,20 +14,20 @@ type filledContract struct{ Purpose, Deliverable, Acceptance, FailurePolicy, Sig
 
 type filledTool struct{ Role, Own, Purpose, Methods, Deliverable string }
 
-func fillContract(k *agent.Contract) *filledContract {
+func fillContract(k *agent.Contract, most int) *filledContract {
 	if k.Empty() {
 		return nil
 	}
-	return &filledContract{Purpose: plain(k.Purpose, maxPurpose), Deliverable: part(k.Deliverable), Acceptance: part(k.Acceptance),
-		FailurePolicy: part(k.FailurePolicy), Signature: part(k.Signature)}
+	return &filledContract{Purpose: plain(k.Purpose, min(maxPurpose, most)), Deliverable: part(k.Deliverable, most), Acceptance: part(k.Acceptance, most),
+		FailurePolicy: part(k.FailurePolicy, most), Signature: part(k.Signature, most)}
 }
 
 // part renders a JSON part of a contract, or "" when it says nothing.
-func part(raw json.RawMessage) string {
+func part(raw json.RawMessage, most int) string {
 	if trimmed := strings.TrimSpace(string(raw)); trimmed == "" || trimmed == "null" {
 		return ""
 	}
-	return encoded(raw, maxContract)
+	return readable(raw, most)
 }
 
 func fillTool(t Tool) filledTool {
@@ -39,7 +39,7 @@ func fillTool(t Tool) filledTool {
 		methods = append(methods, fmt.Sprintf("%d more", more))
 	}
 	f := filledTool{Role: plain(agent.Quoted(t.Role), 200), Purpose: plain(t.Purpose, 240), Methods: strings.Join(methods, "; ")}
-	if d := part(t.Deliverable); d != "" {
+	if d := part(t.Deliverable, maxContract); d != "" {
 		f.Deliverable = cut(d, 400)
 	}
 	return f

@@ -23,7 +23,7 @@ import (
 
 // Version is the prompt's version, noted with each artifact. It is metadata: an artifact forged with another version is
 // as good as before.
-const Version = "2026-11-22.v5"
+const Version = "2026-11-29.v6"
 
 // KindRegenerate is a forge after programs that failed. Requests of it count as provider.KindForge.
 const KindRegenerate = "regenerate"
@@ -61,6 +61,8 @@ type Input struct {
 	FetchMax     string            // the largest body of a fetch, such as "16 MiB"; empty where it need not be said
 	ContextKeys  map[string]string // by key, what Shape says of its value
 	HistoryInput bool              // the call brought a history input
+
+	ModelContext int // tokens that the model can read and write together; 0 where that is not known
 
 	HistoryTurns []provider.Message // turns of the history input; they follow the system message
 	OneOff       bool               // the method takes free text (ask, chat ...): its programs are not kept
@@ -123,20 +125,31 @@ type Turn struct {
 //go:embed system.tmpl
 var systemText string
 
+//go:embed short.tmpl
+var shortText string
+
 //go:embed user.tmpl
 var userText string
 
 // Program renders the request for a program: a system message, the turns of a history input, and a user message that is the
-// same with and without them.
+// same with and without them. For a model with a small context it is short.
 func Program(in Input) []provider.Message {
-	out := []provider.Message{{Role: "system", Content: render("system", systemText, struct {
+	if in.ModelContext > 0 && in.ModelContext <= smallContext {
+		return short(in)
+	}
+	return messages(in, systemText, ordinary)
+}
+
+func messages(in Input, system string, b bounds) []provider.Message {
+	out := []provider.Message{{Role: "system", Content: render("system", system, struct {
 		Depth        int
 		Dialect      string
 		HistoryInput bool
+		Tools        bool
 		FetchMax     string
-	}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect), in.HistoryInput, in.FetchMax})}}
+	}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect), in.HistoryInput, len(in.KnownTools) > 0, in.FetchMax})}}
 	out = append(out, in.HistoryTurns...)
-	return append(out, provider.Message{Role: "user", Content: render("user", userText, fill(in))})
+	return append(out, provider.Message{Role: "user", Content: render("user", userText, fill(in, b))})
 }
 
 // render panics only on a fault of our own templates, which the golden tests render with every part filled and empty.

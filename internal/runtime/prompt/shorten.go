@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -16,24 +17,38 @@ func plain(text string, most int) string {
 	return visible(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "), most)
 }
 
+// elements matches a < that opens or closes an element of ours, or one of the marks by which models tell the parts of a conversation.
+var elements = regexp.MustCompile(`(?i)<(\s*/?\s*(?:` + strings.Join(elementNames(), "|") + `|system|user|assistant)\b|\||$)`)
+
+// elementNames are the names of the elements of the user message.
+func elementNames() []string {
+	var names []string
+	for _, m := range regexp.MustCompile(`<([a-z_]+)>`).FindAllStringSubmatch(userText, -1) {
+		names = append(names, m[1])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // visible is plain for text whose white space counts. Characters that nobody sees, such as those that turn the direction
-// of writing, are left out, and a < that could open a tag or a marker is an entity; one that compares stays.
+// of writing, are left out, and a < that could forge an element is an entity; other markup and comparisons stay.
 func visible(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
+	return elements.ReplaceAllString(seen(text, most), "&lt;$1")
+}
+
+// seen bounds a text and leaves out the characters that nobody sees.
+func seen(text string, most int) string {
+	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.Is(unicode.Cf, r) || unicode.IsControl(r)) {
 			return -1
 		}
 		return r
 	}, cut(strings.ToValidUTF8(text, "?"), most))
-	var b strings.Builder
-	for i, r := range text {
-		if r == '<' && (i+1 == len(text) || !strings.ContainsRune(" =-0123456789", rune(text[i+1]))) {
-			b.WriteString("&lt;")
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+}
+
+// data is text of data from outside: no < of it opens anything.
+func data(text string, most int) string {
+	return strings.ReplaceAll(seen(text, most), "<", "&lt;")
 }
 
 // verbatim is text that test servers and the replay provider read back: every character stays, as an entity where it must.
@@ -41,10 +56,22 @@ func verbatim(text string, most int) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(cut(strings.ToValidUTF8(text, "?"), most))
 }
 
-// encoded renders v as JSON with <, > and & escaped, and cuts what is too long.
+// encoded renders data as JSON with <, > and & escaped, and cuts what is too long.
 func encoded(v any, most int) string {
 	text, _ := preview(v, most, `"..."`)
 	return text
+}
+
+// escapes matches the escapes that encoding/json writes for <, > and &, and an escaped backslash, so that one before u003c is not taken for one.
+var escapes = regexp.MustCompile(`\\\\|\\u00(?:3c|3e|26)`)
+
+// readable is encoded for what people and programs wrote for a model to read, such as contracts: <, > and & stay as they are, but where they
+// could forge an element.
+func readable(v any, most int) string {
+	text := escapes.ReplaceAllStringFunc(encoded(v, most), func(escape string) string {
+		return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(escape)
+	})
+	return elements.ReplaceAllString(text, `\u003c$1`)
 }
 
 // preview renders v as JSON of about most bytes: where it would be longer, long strings and lists are shortened, and

@@ -11,8 +11,7 @@ const RunForm = "func Run(call *recurgent.Call) (any, error)"
 // Dialect is what a prompt says to a model about the Go that runs here: only what is really not allowed, and the packages.
 func Dialect() string {
 	var b strings.Builder
-	b.WriteString("Ordinary, current Go (generics, iterators, min/max, range over integers) in one file with exactly one\n")
-	fmt.Fprintf(&b, "`%s`. Not available: go statements, init functions, compiler directives, assignment to other packages' variables, files, environment, network but for call.Fetch. Imports:\n", RunForm)
+	fmt.Fprintf(&b, "Ordinary, current Go in one file with exactly one `%s`. Not available: go statements, init functions, compiler directives, assignment to other packages' variables, files, environment, network but for call.Fetch. Imports:\n", RunForm)
 	b.WriteString(strings.Join(shortList(), ", "))
 	b.WriteString("\n")
 	return b.String()

@@ -1,0 +1,91 @@
+package prompt
+
+import (
+	"unicode"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+)
+
+// ShortTokens is the most tokens of a request for a model whose context is small.
+const ShortTokens = 1800
+
+// smallContext is the context, in tokens, up to which requests are short: an ordinary one with its reply takes more than half of it.
+const smallContext = 8192
+
+// bounds are the most bytes of what is quoted in a request, each part by itself.
+type bounds struct{ data, code, contract int }
+
+var ordinary = bounds{data: MaxArgs, code: MaxFailedCode, contract: maxContract}
+
+// leastQuoted is the least of each bound: less says nothing.
+const leastQuoted = 64
+
+// leaveOut holds what a short request does without, what matters least first.
+var leaveOut = []func(*Input){
+	func(in *Input) { in.Patterns = nil },
+	func(in *Input) { in.HistoryTurns = in.HistoryTurns[max(0, len(in.HistoryTurns)-2):] },
+	func(in *Input) { in.HistoryLatest = nil },
+	func(in *Input) { in.Turns = in.Turns[max(0, len(in.Turns)-2):] },
+	func(in *Input) { in.KnownTools = in.KnownTools[:min(3, len(in.KnownTools))] },
+	func(in *Input) { in.Earlier = "" },
+	func(in *Input) { in.ContextKeys = nil },
+	func(in *Input) { in.Examples = in.Examples[:min(1, len(in.Examples))] },
+	func(in *Input) { in.Feedback = in.Feedback[max(0, len(in.Feedback)-1):] },
+	func(in *Input) { in.KnownTools, in.Connections, in.HistoryTurns, in.Turns = nil, nil, nil, nil },
+}
+
+// short renders a request of at most ShortTokens, or half of the context where that is less: it leaves out and shortens what matters least,
+// the contract last. Names of the role and the method are never cut for it.
+func short(in Input) []provider.Message {
+	most := min(ShortTokens, in.ModelContext/2)
+	b := ordinary
+	out := messages(in, shortText, b)
+	fits := func() bool { return tokens(out) <= most }
+	for _, leave := range leaveOut {
+		if fits() {
+			return out
+		}
+		leave(&in)
+		out = messages(in, shortText, b)
+	}
+	for _, bound := range []*int{&b.data, &b.code, &b.contract} {
+		for !fits() && *bound > leastQuoted {
+			*bound /= 2
+			out = messages(in, shortText, b)
+		}
+	}
+	return out
+}
+
+// tokens estimates how many tokens the messages have. It errs on the side of too many: tokenizers differ, and some take each digit for one.
+func tokens(messages []provider.Message) int {
+	n := 0
+	for _, m := range messages {
+		n += tokensOf(m.Content)
+	}
+	return n
+}
+
+func tokensOf(text string) int {
+	n, letters := 0, 0
+	marks := false // the last character was punctuation
+	for _, r := range text {
+		letter := r < unicode.MaxASCII && unicode.IsLetter(r)
+		switch {
+		case letter && letters%7 == 0, r > unicode.MaxASCII, unicode.IsDigit(r), r == '\n':
+			n++
+		case !letter && r != ' ' && r != '\t':
+			if !marks {
+				n++
+			}
+			marks = !marks
+			letters = 0
+			continue
+		}
+		marks = false
+		if letters++; !letter {
+			letters = 0
+		}
+	}
+	return n
+}
