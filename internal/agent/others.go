@@ -9,12 +9,12 @@ import (
 // ids, arguments, values, texts of failures and the paths of what was fetched. Counts stay.
 func (a *Artifact) WithoutCalls() *Artifact {
 	c := *a
-	c.LastFailureReason, c.Scorecard.Sessions = "", nil
+	c.LastFailureReason, c.LastFailureOwner, c.Scorecard.Sessions = "", "", nil
 	c.Displaced, c.Verdicts, c.Failures, c.Drifts = nil, nil, nil, nil
 	c.Rejections = slices.Clone(a.Rejections)
 	for i := range c.Rejections {
 		r := &c.Rejections[i]
-		r.CallID, r.Reason, r.Hint, r.Fixture = "", "", "", ""
+		r.CallID, r.Owner, r.Reason, r.Hint, r.Fixture = "", "", "", "", ""
 	}
 	if a.Correction != nil {
 		correction := *a.Correction
@@ -24,7 +24,7 @@ func (a *Artifact) WithoutCalls() *Artifact {
 	c.Generations = make([]*Generation, len(a.Generations))
 	for i, g := range a.Generations {
 		shared := *g
-		shared.ChangedAnswers, shared.Shapes, shared.Outlines, shared.Answered = nil, nil, nil, nil
+		shared.ChangedAnswers, shared.Shapes, shared.Outlines, shared.ShapesOwner, shared.Answered = nil, nil, nil, "", nil
 		shared.Fixtures = make([]Fixture, len(g.Fixtures)) // they are counted
 		c.Generations[i] = &shared
 	}

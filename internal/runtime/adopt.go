@@ -164,7 +164,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 func (a *answered) adoptedResult() agent.ArtifactChange {
 	j := &a.adopting.attempt
 	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result, SessionID: a.session.ID,
-		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines}
+		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines, Owner: agent.LoggedOwner(a.reader())}
 	if a.outcome.OK() {
 		change.Fixture, change.Answered = a.adopting.fixture, a.answeredInput(*j)
 		if j.outcome.OK() {

@@ -29,6 +29,7 @@ type backoff struct {
 	until     time.Time
 	errorType string // of the last failure
 	message   string // of the last failure; never shown to callers, since it may contain another caller's text
+	owner     string // of the call that failed
 
 	candidate *candidate // gave only an honest error, and runs until the delay is over; nil if there is none
 	waits     bool       // the candidate needs a person's approval: it runs, and nothing is forged, until it serves or a person operates on the method
@@ -42,8 +43,8 @@ const (
 )
 
 // failed records that forging failed, and returns when it may be tried again. A failure that several calls shared counts
-// once. cand is a candidate that may run during the delay, or nil.
-func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now time.Time, p agent.BackoffPolicy) time.Time {
+// once. owner is whose call failed, cand a candidate that may run during the delay, or nil.
+func (b *backoffs) failed(k backoffKey, o agent.Outcome, owner string, cand *candidate, now time.Time, p agent.BackoffPolicy) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
@@ -64,7 +65,7 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now ti
 		return now // no room to hold it: each call forges, rather than get the error of another input
 	}
 	f.candidate, f.waits = cand, cand != nil && cand.unallowed.Load()
-	f.until, f.errorType, f.message = now.Add(delayOf(f.failures, p)), o.ErrorType, o.ErrorMessage
+	f.until, f.errorType, f.message, f.owner = now.Add(delayOf(f.failures, p)), o.ErrorType, o.ErrorMessage, owner
 	f.failures++
 	if len(b.all) < maxBackoffs || f.failures > 1 {
 		b.all[k] = f
@@ -75,13 +76,13 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now ti
 // patched records that a program replaced one that failed, and clears the failures before. The first few patches in a row
 // cause no delay, each further one delays the next. lasted says that the replaced program had served long enough to begin a
 // new row.
-func (b *backoffs) patched(k backoffKey, errorType string, lasted bool, now time.Time, p *agent.Policy) {
+func (b *backoffs) patched(k backoffKey, errorType, owner string, lasted bool, now time.Time, p *agent.Policy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
 		b.all = map[backoffKey]backoff{}
 	}
-	f := backoff{patches: b.all[k].patches + 1, errorType: errorType}
+	f := backoff{patches: b.all[k].patches + 1, errorType: errorType, owner: owner}
 	if lasted {
 		f.patches = 1
 	}

@@ -18,6 +18,7 @@ type dryRun struct {
 	context json.RawMessage // an object or nothing
 	effects json.RawMessage // recorded ones to serve; nil: it runs live, nested calls run what serves, and nothing is written
 	denied  bool            // of a live run: fetches are denied
+	of      string          // whose input and recorded effects these are; "" for the call's own
 }
 
 // dryRun runs the generation. The attempt of an interrupted run has no class; ok is false when the context is no object.
@@ -26,7 +27,7 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	if !ok {
 		return nil, false
 	}
-	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof}
+	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof, of: d.of}
 	a.result = c.r.box.Run(ctx, q, h)
 	discard(h.drafts)
 	a.denied, a.guard = h.refused, h.guard

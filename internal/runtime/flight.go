@@ -79,11 +79,14 @@ type forgeResult struct {
 	owner        string        // whose call asked
 }
 
-// refusedForAnother stands for texts that quote a program written for another owner's call.
-const refusedForAnother = "a program that a call of another owner asked for was refused"
+// What stands for texts that quote a program written for another owner's call, and for what a model server said of its request.
+const (
+	refusedForAnother    = "a program that a call of another owner asked for was refused"
+	unansweredForAnother = "the request for a program, which a call of another owner made, was not answered"
+)
 
 // seenBy returns the result as a call that waited for it may keep it. What the gate says of a refused program quotes it, and so what the call
-// that asked was sent: another owner's call keeps the types of the errors only.
+// that asked was sent, and a model server may quote the request: another owner's call keeps the types of the errors only.
 func (r forgeResult) seenBy(owner, callID string) forgeResult {
 	if r.owner == owner && !r.foreign {
 		return r
@@ -94,8 +97,15 @@ func (r forgeResult) seenBy(owner, callID string) forgeResult {
 		a := &r.attempts[i]
 		a.AttemptID, a.ErrorMessage, a.Metadata, a.Hint = callID+".v", refusedForAnother, nil, ""
 	}
-	if r.failure != nil && r.class == agent.ClassIntrinsic {
-		f := agent.Failed(r.failure.ErrorType, refusedForAnother)
+	if r.failure == nil {
+		return r
+	}
+	switch f := *r.failure; {
+	case r.class == agent.ClassIntrinsic:
+		f = agent.Failed(f.ErrorType, refusedForAnother)
+		r.failure = &f
+	case f.ErrorType == agent.ErrProvider:
+		f.ErrorMessage, f.Metadata = unansweredForAnother, nil
 		r.failure = &f
 	}
 	return r

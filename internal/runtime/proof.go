@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -90,7 +92,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 		return a
 	}
 	if p.done {
-		return p.broken
+		return c.ownProof(p.broken)
 	}
 	now := c.refreshed(ctx)
 	broken := now.proveExamples(ctx, cand, adaptive)
@@ -100,8 +102,28 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	if broken != nil && broken.class != agent.ClassIntrinsic {
 		return broken // interrupted
 	}
+	if broken != nil && broken.of == "" {
+		broken.of = c.reader() // calls of others may wait for the same proof
+	}
 	p.done, p.broken = true, broken
-	return broken
+	return c.ownProof(broken)
+}
+
+// ownProof is the failed proof, which may have been found for another call, as this one may keep and show it; nil for nil.
+func (c *opened) ownProof(found *judged) *judged {
+	if found == nil {
+		return nil
+	}
+	own := *found
+	own.id = c.id + own.id[strings.IndexByte(own.id, '.'):]
+	own.outcome.Metadata = nil
+	switch {
+	case own.fixture != "" && own.of == c.reader():
+		own.outcome.Metadata = map[string]any{"fixture": own.fixture}
+	case own.example != "":
+		own.outcome.Metadata = map[string]any{"example": own.example}
+	}
+	return &own
 }
 
 // refreshed is the selection with the artifact of now: while a model wrote, calls have left fixtures and people examples.
@@ -236,12 +258,13 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, 
 	if effects == nil {
 		effects = sandbox.EmptyJournal()
 	}
-	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs, context: f.Context, effects: effects}
+	owner := c.ownerOfSession(ctx, f.SessionID)
+	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs, context: f.Context, effects: effects, of: owner}
 	a, ok := c.dryRun(ctx, &cand.generation, d)
 	if !ok {
 		return nil, false
 	}
-	got := ""
+	got, form := "", "an error"
 	switch res := a.result; {
 	case a.class == agent.ClassNone && (ctx.Err() != nil || res.Failure != nil):
 		return a, false
@@ -254,24 +277,17 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, 
 	case sameExact(res.Value, f.Value), bytes.Contains(f.Value, []byte(mask.Masked)) && c.sameShown(res.Value, f.Value):
 		return nil, true
 	default:
-		got = string(res.Value)
+		got, form = string(res.Value), c.outlinedAnswer(res.Value, "")
 	}
 	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"), agent.ClassIntrinsic
-	a.outcome.Metadata = map[string]any{"fixture": f.CallID}
-	// For the model only: the fixture may be another session's, whose arguments and values this call's record must not keep.
-	a.hint = fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
-		c.clip(string(rawArray(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got))
+	a.broke, a.fixture = prompt.BrokeFixture, f.CallID
+	a.hint = c.quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s", c.clip(string(rawArray(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got)),
+		fmt.Sprintf("for an input of the form %s the answer was %s, now it is another: %s", c.outlined(f.Args, f.Kwargs), c.outlinedAnswer(f.Value, ""), form))
 	return a, false
 }
 
 func diverged(res *sandbox.Result) bool {
 	return res.Failure != nil && res.Failure.Detail == sandbox.DetailDiverged
-}
-
-// brokenFixture names the fixture that the attempt broke, or "".
-func brokenFixture(a judged) string {
-	id, _ := a.outcome.Metadata["fixture"].(string)
-	return id
 }
 
 // rawArray joins values to a JSON array.

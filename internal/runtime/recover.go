@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
 
 // A recovery takes a selected call to its answer: it runs programs, and has failing ones repaired or replaced within the
@@ -141,7 +143,7 @@ func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j jud
 	case rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen:
 		return rec.replace(ctx, g, budgetExhausted, j)
 	}
-	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType, attempt: j})
+	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class), reason: rec.namedType(j.outcome.ErrorType), attempt: j})
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, or it fails too often.
@@ -149,13 +151,13 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.decision.Reason}
 	switch rec.decision.Reason {
 	case ReasonContractChanged:
-		why.message = "The contract changed since this program was written. It must keep the contract given above."
+		why.message = prompt.Public("The contract changed since this program was written. It must keep the contract given above.")
 	case ReasonArgsIgnored:
-		why.message = "This program ignores its arguments; the call has arguments that must matter."
+		why.message = prompt.Public("This program ignores its arguments; the call has arguments that must matter.")
 	default:
 		why.class = "degraded"
-		why.message = fmt.Sprintf("This program fails too often: %.0f%% of its recent calls. Last failure: %s",
-			100*rec.decision.Figures.RecentFailureRate, rec.artifact.LastFailureReason)
+		often := fmt.Sprintf("This program fails too often: %.0f%% of its recent calls.", 100*rec.decision.Figures.RecentFailureRate)
+		why.message = rec.quote(cmp.Or(rec.artifact.LastFailureOwner, agent.LocalOwner), often+" Last failure: "+rec.artifact.LastFailureReason, often)
 		if rec.artifact.LastFailureClass != agent.ClassNone {
 			why.class = string(rec.artifact.LastFailureClass)
 		}
@@ -181,10 +183,10 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		change.Fixture = rec.provenFixture(ctx, g, j)
 		change.Effects, change.Grow = j.firstSeen(g.Effects), rec.policy.Effects == agent.EffectsObserve
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
-			change.Shapes, change.Outlines = j.shapes, j.outlines
+			change.Shapes, change.Outlines, change.Owner = j.shapes, j.outlines, agent.LoggedOwner(rec.reader())
 		}
 	} else {
-		change.ErrorType, change.Reason = j.outcome.ErrorType, Clip(rec.mask(j.outcome.ErrorMessage), 400)
+		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType, Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
 		change.Failure = rec.failureOf(g, j)
 	}
 	rec.changes = append(rec.changes, change)
@@ -200,7 +202,7 @@ func (rec *recovery) note(j judged) {
 	rec.progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.id, "stage": j.stage, "error_type": j.outcome.ErrorType,
 		"error_message": message, "failure_class": j.class})
 	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage,
-		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class, Metadata: rec.maskData(j.outcome.Metadata), Hint: rec.mask(j.hint)})
+		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class, Metadata: rec.maskData(j.outcome.Metadata), Hint: rec.mask(j.hint.For(rec.reader()))})
 	if j.stage == stageExecution || j.stage == stageOutcome {
 		rec.trail.rolledBack = true
 	}

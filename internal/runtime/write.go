@@ -206,7 +206,7 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, code, checksum str
 		w.res.failure, w.res.class = &out, agent.ClassNone
 		return q, false
 	}
-	j := judged{attempted: attempted{id: w.id + ".v"}, stage: stageValidation, outcome: out, class: agent.ClassIntrinsic, hint: why.Hint}
+	j := judged{attempted: attempted{id: w.id + ".v"}, stage: stageValidation, outcome: out, class: agent.ClassIntrinsic, hint: w.mine(why.Hint)}
 	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage, ErrorType: why.Type,
 		ErrorMessage: Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
 	w.r.metrics.Guardrail(why.Type)

@@ -79,16 +79,16 @@ func fill(in Input) filled {
 	for _, t := range in.Turns {
 		f.Turns = append(f.Turns, fillTurn(t))
 	}
-	f.Evidence = visible(strings.TrimSpace(in.Evidence), maxEvidence)
+	f.Evidence = visible(strings.TrimSpace(evidence(in.Evidence, in.Owner)), maxEvidence)
 	for _, x := range in.Examples {
 		f.Examples = append(f.Examples, fillExample(x))
 	}
-	earlier := news(in)
+	earlier := news(&in)
 	for _, text := range earlier[max(0, len(earlier)-maxFeedback):] {
 		f.Feedback = append(f.Feedback, plain(text, 800))
 	}
 	if in.Kind == provider.KindRepair {
-		fillFailure(&f, in)
+		fillFailure(&f, &in)
 	} else {
 		f.Earlier = earlierProgram(in.Earlier)
 	}
@@ -143,20 +143,74 @@ func earlierProgram(code string) string {
 }
 
 // news is the feedback that the request does not contain elsewhere: the failure that a repair is about is given in full.
-func news(in Input) []string {
-	if len(in.Feedback) == 0 || in.Kind != provider.KindRepair {
-		return in.Feedback
+func news(in *Input) []string {
+	all := in.shown(in.Feedback)
+	if len(all) == 0 || in.Kind != provider.KindRepair {
+		return all
 	}
 	const enough = 200 // the feedback may be clipped
-	message, _, _ := strings.Cut(strings.TrimSpace(in.FailureMessage), "\n")
-	last := len(in.Feedback) - 1
-	if message != "" && strings.Contains(in.Feedback[last], message[:min(len(message), enough)]) {
-		return in.Feedback[:last]
+	message, _, _ := strings.Cut(in.failureMessage(), "\n")
+	last := len(all) - 1
+	if message != "" && strings.Contains(all[last], message[:min(len(message), enough)]) {
+		return all[:last]
 	}
-	return in.Feedback
+	return all
 }
 
-func fillFailure(f *filled, in Input) {
+// shown are the quotes as the call's owner may read them, without those that say nothing then.
+func (in *Input) shown(quotes []Quote) []string {
+	var out []string
+	for _, q := range quotes {
+		if text := q.For(in.Owner); text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+func (in *Input) failureMessage() string {
+	return strings.TrimSpace(strings.Join(in.shown(in.FailureMessage), "\n"))
+}
+
+// evidence renders the parts for the owner, a line for each quote that says something.
+func evidence(parts []Part, owner string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		left := p.Most
+		for _, q := range p.Lines {
+			text := q.For(owner)
+			if text == "" {
+				continue
+			}
+			line := strings.ToValidUTF8(text, "") + "\n"
+			if len(line) <= left {
+				left -= len(line)
+				b.WriteString(line)
+				continue
+			}
+			if line = clipLine(line, left); line != "" {
+				b.WriteString(line)
+			}
+			break
+		}
+	}
+	return b.String()
+}
+
+// clipLine cuts a line to at most n bytes, at a character's edge; "" where too little would be left of it.
+func clipLine(line string, n int) string {
+	const least, end = 40, "…\n"
+	cut := max(0, n-len(end))
+	for cut > 0 && !utf8.RuneStart(line[cut]) {
+		cut--
+	}
+	if cut < least {
+		return ""
+	}
+	return line[:cut] + end
+}
+
+func fillFailure(f *filled, in *Input) {
 	f.FailedCode = strings.TrimRight(in.FailedCode, "\n")
 	if len(f.FailedCode) > MaxFailedCode {
 		f.FailedCode = cut(f.FailedCode, MaxFailedCode) + "\n// ... the rest is left out"
@@ -165,12 +219,13 @@ func fillFailure(f *filled, in Input) {
 		f.FailedCode = "// no program"
 	}
 	f.FailureClass = plain(in.FailureClass, 100)
-	f.FailureMessage = visible(once(strings.TrimSpace(in.FailureMessage)), maxMessage)
-	f.FailedLines = pointed(in.FailureMessage, in.FailedCode)
+	message := in.failureMessage()
+	f.FailureMessage = visible(once(message), maxMessage)
+	f.FailedLines = pointed(message, in.FailedCode)
 	if m := informative(in.FailureMetadata); len(m) > 0 {
 		f.FailureMetadata = encoded(m, maxMessage)
 	}
-	f.FailureAdvice = advice(in.FailureClass, in.FailureMetadata)
+	f.FailureAdvice = advice(in)
 }
 
 // once leaves out lines that repeat the end of the line before: a compiler's first error stands in the message and again
@@ -220,17 +275,17 @@ func informative(metadata map[string]any) map[string]any {
 }
 
 // advice says what the failure's class asks for, where the message alone may not.
-func advice(class string, metadata map[string]any) string {
-	if _, ok := metadata["mismatch"]; ok {
+func advice(in *Input) string {
+	if _, ok := in.FailureMetadata["mismatch"]; ok {
 		return "The returned value broke the deliverable. Make the program deliver what the contract asks for; where that is impossible for an input, return recurgent.Fail with the reason. Do not pad the value with invented data."
 	}
-	if _, ok := metadata["example"]; ok {
+	switch in.Broke {
+	case BrokeExample:
 		return "The program does not give the answer that a person fixed for an example. Every example must hold."
-	}
-	if _, ok := metadata["fixture"]; ok {
+	case BrokeFixture:
 		return "The program gives another answer to an earlier call than the one before it gave. Answer that call as before, in the same form, and repair what failed."
 	}
-	switch class {
+	switch in.FailureClass {
 	case string(agent.ClassAdaptive):
 		return "The data from outside has changed its form. Read the new form, and the old one where that is easy."
 	case "stale":
