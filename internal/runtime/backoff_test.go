@@ -32,10 +32,10 @@ func TestBackoff(t *testing.T) {
 	if _, known := b.last(one); known {
 		t.Error("a failure is known before there was one")
 	}
-	failed := agent.Failed(agent.ErrExecution, "boom")
+	failed := lapse{agent.ErrExecution, "boom", "ann"}
 	for i, want := range []time.Duration{10, 20, 30, 30} {
 		for range 3 { // calls that shared the forge
-			if got := b.failed(one, failed, "ann", nil, at, p); !got.Equal(at.Add(want * time.Second)) {
+			if got := b.failed(one, failed, nil, at, p); !got.Equal(at.Add(want * time.Second)) {
 				t.Errorf("failure %d delays until %v, want %v", i+1, got, at.Add(want*time.Second))
 			}
 		}
@@ -43,8 +43,8 @@ func TestBackoff(t *testing.T) {
 			at = at.Add(want * time.Second)
 		}
 	}
-	b.failed(other, failed, "ann", nil, at, p)
-	b.failed(foreign, failed, "ann", nil, at, p)
+	b.failed(other, failed, nil, at, p)
+	b.failed(foreign, failed, nil, at, p)
 	wait, waiting := b.waiting(one, at.Add(30*time.Second-1))
 	if !waiting || wait.errorType != agent.ErrExecution || wait.message != "boom" || wait.failures != 4 {
 		t.Errorf("just before the end: %+v, %v", wait, waiting)
@@ -62,7 +62,7 @@ func TestBackoff(t *testing.T) {
 	if _, known := b.last(other); !known {
 		t.Error("the failures of another contract were cleared")
 	}
-	b.failed(one, failed, "ann", nil, at, p)
+	b.failed(one, failed, nil, at, p)
 	b.clearMethod(methodKey{"r", "m"})
 	for k, want := range map[backoffKey]bool{one: false, other: false, foreign: true} {
 		if _, known := b.last(k); known != want {
@@ -78,21 +78,21 @@ func TestHeldCandidates(t *testing.T) {
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
 	key := func(i int) backoffKey { return backoffKey{methodKey{"r", strconv.Itoa(i)}, ""} }
-	honest := agent.Failed("not_found", "there is none")
+	honest := lapse{"not_found", "there is none", "ann"}
 	first, second := &candidate{}, &candidate{}
-	b.failed(key(0), honest, "ann", first, at, p)
+	b.failed(key(0), honest, first, at, p)
 	if b.held(key(0), at.Add(10*time.Second-1)) != first || b.held(key(0), at.Add(10*time.Second)) != nil || b.held(key(1), at) != nil {
 		t.Error("it is not held for its delay")
 	}
-	if until := b.failed(key(0), honest, "ann", second, at, p); !until.Equal(at.Add(20*time.Second)) || b.held(key(0), at) != second {
+	if until := b.failed(key(0), honest, second, at, p); !until.Equal(at.Add(20*time.Second)) || b.held(key(0), at) != second {
 		t.Errorf("another candidate is held until %v", until)
 	}
-	b.failed(key(0), agent.Failed(agent.ErrExecution, "boom"), "ann", nil, at, p)
+	b.failed(key(0), lapse{agent.ErrExecution, "boom", "ann"}, nil, at, p)
 	if b.held(key(0), at) != nil {
 		t.Error("one that could not be repaired is held")
 	}
 	for i := range maxHeld + 1 {
-		b.failed(key(i+1), honest, "ann", first, at, p)
+		b.failed(key(i+1), honest, first, at, p)
 	}
 	if _, waiting := b.waiting(key(maxHeld), at); !waiting {
 		t.Error("the last one for which there is room is not held")
@@ -100,7 +100,7 @@ func TestHeldCandidates(t *testing.T) {
 	if _, known := b.last(key(maxHeld + 1)); known {
 		t.Error("one more is remembered")
 	}
-	b.failed(key(maxHeld+1), honest, "ann", first, at.Add(time.Minute), p)
+	b.failed(key(maxHeld+1), honest, first, at.Add(time.Minute), p)
 	if b.held(key(maxHeld+1), at.Add(time.Minute)) != first || b.all[key(1)].candidate != nil {
 		t.Error("the ones whose delay is over take room")
 	}
@@ -114,19 +114,19 @@ func TestBackoffsAreBounded(t *testing.T) {
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
 	key := func(i int) backoffKey { return backoffKey{methodKey{"r", strconv.Itoa(i)}, ""} }
-	failed := agent.Failed(agent.ErrExecution, "boom")
+	failed := lapse{agent.ErrExecution, "boom", "ann"}
 	for i := range maxBackoffs {
-		b.failed(key(i), failed, "ann", nil, at.Add(time.Duration(i%2)*time.Second), p)
+		b.failed(key(i), failed, nil, at.Add(time.Duration(i%2)*time.Second), p)
 	}
 	full := at.Add(10 * time.Second)
-	b.failed(key(maxBackoffs), failed, "ann", nil, full, p)
+	b.failed(key(maxBackoffs), failed, nil, full, p)
 	if _, known := b.last(key(maxBackoffs)); known || len(b.all) != maxBackoffs {
 		t.Errorf("%d methods are remembered, the newest: %v", len(b.all), known)
 	}
-	if again := b.failed(key(0), failed, "ann", nil, full, p); !again.Equal(full.Add(20 * time.Second)) {
+	if again := b.failed(key(0), failed, nil, full, p); !again.Equal(full.Add(20 * time.Second)) {
 		t.Errorf("a known method is delayed until %v", again)
 	}
-	b.failed(key(maxBackoffs), failed, "ann", nil, full.Add(1), p)
+	b.failed(key(maxBackoffs), failed, nil, full.Add(1), p)
 	if _, known := b.last(key(2)); known {
 		t.Error("a method whose delay is over is remembered")
 	}
@@ -146,18 +146,18 @@ func TestPatchesBackOff(t *testing.T) {
 	at := time.Unix(1000, 0)
 	k := backoffKey{methodKey{"r", "m"}, "none"}
 	for i, want := range []time.Duration{0, 0, 0, 0, 30, 60, 120} {
-		b.patched(k, agent.ErrExecution, "ann", false, at, &p)
+		b.patched(k, lapse{errorType: agent.ErrExecution}, false, at, &p)
 		wait, waiting := b.waiting(k, at)
 		if waiting != (want > 0) || waiting && (!wait.until.Equal(at.Add(want*time.Second)) || wait.errorType != agent.ErrExecution) {
 			t.Errorf("patch %d: %v until %v, want %v", i+1, waiting, wait.until, want*time.Second)
 		}
 	}
-	b.patched(k, agent.ErrExecution, "ann", true, at, &p)
+	b.patched(k, lapse{errorType: agent.ErrExecution}, true, at, &p)
 	if _, waiting := b.waiting(k, at); waiting {
 		t.Error("the successor of a program that lasted waits")
 	}
-	b.failed(k, agent.Failed(agent.ErrExecution, "boom"), "ann", nil, at, p.Backoff)
-	b.patched(k, agent.ErrExecution, "ann", false, at, &p)
+	b.failed(k, lapse{agent.ErrExecution, "boom", "ann"}, nil, at, p.Backoff)
+	b.patched(k, lapse{errorType: agent.ErrExecution}, false, at, &p)
 	if f, _ := b.last(k); f.failures != 0 || f.patches != 2 {
 		t.Errorf("a patch leaves %d failures, and is number %d of its row", f.failures, f.patches)
 	}

@@ -70,12 +70,12 @@ func (rec *recovery) clearBackoff() {
 	if rec.trail.requested == 0 {
 		return
 	}
-	failed := agent.ErrExecution
+	failed := lapse{errorType: agent.ErrExecution, owner: rec.reader()}
 	if len(rec.trail.failures) > 0 { // the replaced program's own failure
-		failed = rec.trail.failures[0].ErrorType
+		failed.errorType = rec.trail.failures[0].ErrorType
 	}
 	lasted := rec.decision.Generation.SuccessCount >= agent.Window
-	rec.r.backoffs.patched(rec.backoffKey(), failed, rec.reader(), lasted, rec.r.o.Now(), rec.policy)
+	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.r.o.Now(), rec.policy)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
@@ -95,7 +95,7 @@ func (a *adoption) proven() bool {
 // candidate, if there is one, runs during the delay.
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata) // it is shown to the model of another call
-	until := rec.r.backoffs.failed(rec.backoffKey(), o, rec.reader(), cand, rec.r.o.Now(), rec.policy.Backoff)
+	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{o.ErrorType, o.ErrorMessage, rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 	if !rec.askedByPerson() || rec.artifact == nil {
 		return

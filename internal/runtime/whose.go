@@ -38,21 +38,13 @@ func (c *opened) mine(text string) prompt.Quote { return prompt.Of(c.reader(), c
 // forAll is a text for prompts that everybody in the namespace may read, secrets masked.
 func (c *opened) forAll(text string) prompt.Quote { return prompt.Public(c.mask(text)) }
 
-// declared reports whether the text of the method's program, its contract or its parameters has the name, so that everybody in the namespace may
-// read it.
+// declared reports whether the method's program, its contract or its parameters have the name, so that everybody in the namespace may read it.
 func (c *selected) declared(name string) bool {
-	if p, _ := c.artifact.Takes().Parameter(name); p != nil {
+	if c.artifact.Declares(name) {
 		return true
 	}
-	if k := c.terms.contract; k != nil && slices.ContainsFunc([]json.RawMessage{k.Deliverable, k.Signature}, func(raw json.RawMessage) bool { return strings.Contains(string(raw), strconv.Quote(name)) }) {
-		return true
-	}
-	return c.artifact != nil && slices.ContainsFunc(c.artifact.Lineage(), func(g *agent.Generation) bool { return spells(g.Code, name) })
-}
-
-// spells reports whether a program has the name as a text, alone or at the beginning of a field's tag.
-func spells(code, name string) bool {
-	return name != "" && (strings.Contains(code, strconv.Quote(name)) || strings.Contains(code, "`"+name+"`") || strings.Contains(code, `"`+name+`,`))
+	k := c.terms.contract
+	return k != nil && slices.ContainsFunc([]json.RawMessage{k.Deliverable, k.Signature}, func(raw json.RawMessage) bool { return strings.Contains(string(raw), strconv.Quote(name)) })
 }
 
 // namedType is an error type as everybody in the namespace may read it: what a program made up at run time may be data.

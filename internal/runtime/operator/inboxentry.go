@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -53,7 +52,9 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	out := &Waiting{ID: w.ID, Kind: w.Kind, Role: w.Role, Method: w.Method, Since: agent.FormatTime(w.Since)}
 	if w.Kind == InboxRecommendation {
 		a := advice[w.Of]
-		a.Evidence = slices.DeleteFunc(slices.Clone(a.Evidence), func(id string) bool { return !q.sees(ctx, id) })
+		if q.Sees != nil {
+			a = o.shared(ctx, a, q.Sees)
+		}
 		out.Summary, out.Evidence = a.Reason, a
 		id := "/v1/recommendations/" + a.ID
 		out.offer("apply the recommendation", "POST", id+"/apply", "{}", "recurgentd recommend --apply "+why.Argument(a.ID))
