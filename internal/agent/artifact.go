@@ -161,6 +161,7 @@ type Generation struct {
 
 	Fixtures []Fixture `json:"fixtures,omitempty"`
 	Effects  *Effects  `json:"effects,omitempty"` // what it did in ok calls; nil before the first one
+	Beyond   *Effects  `json:"beyond,omitempty"`  // what of its reach a person was to be asked about when it was written, "*" for what it computes; nil for nothing
 }
 
 // Unproven reports whether the generation never answered with a value.

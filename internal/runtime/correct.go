@@ -226,7 +226,7 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	if broken := rec.proveExamples(ctx, &candidate{generation: *g}, false); broken != nil {
 		return nil
 	}
-	if rec.policy.ApprovalRequired && !g.Approved {
+	if rec.policy.ApprovalRequired && !g.Approved || rec.policy.NewReach == agent.ReachAsk && rec.artifact.AwaitsReach(g) {
 		return &agent.Correction{State: agent.CorrectionAwaitingApproval, Generation: &g.ID, ChangedAnswers: len(g.ChangedAnswers)}
 	}
 	return &agent.Correction{State: agent.CorrectionNone}
@@ -245,7 +245,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 			return nil, out
 		}
 		broken := rec.prove(ctx, cand, false, true)
-		if broken == nil {
+		if broken == nil && cand.beyond.Load() == nil {
 			broken = rec.namesUnapproved(&cand.generation)
 		}
 		if broken == nil {

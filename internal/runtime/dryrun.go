@@ -19,6 +19,7 @@ type dryRun struct {
 	effects json.RawMessage // recorded ones to serve; nil: it runs live, nested calls run what serves, and nothing is written
 	denied  bool            // of a live run: fetches are denied
 	of      string          // whose input and recorded effects these are; "" for the call's own
+	guard   *manifestGuard  // what keeps it, where that is more than the manifest; nil: the manifest
 }
 
 // dryRun runs the generation. The attempt of an interrupted run has no class; ok is false when the context is no object.
@@ -63,7 +64,10 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		memory = given.Context
 	}
 	args, kwargs := g.Interface.Arrange(d.args, d.kwargs)
-	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied, guard: c.guard()}
+	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied, guard: d.guard}
+	if h.guard == nil {
+		h.guard = c.guard()
+	}
 	return sandbox.Request{Canonical: Canonical(c.rules),
 		Program: programOf(g), Owner: c.r.Owner(c.owner), Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
 		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,

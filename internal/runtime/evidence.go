@@ -79,9 +79,7 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	e := &evidenceText{c: c}
 	a := c.artifact
 	e.part(maxReasons)
-	if g := c.guard(); g != nil {
-		e.say("programs of this method may reach only this, until a person allows more: hosts %s; HTTP methods %s; tools %s", reachOf(g.manifest.Hosts), reachOf(g.manifest.Methods), reachOf(g.manifest.Tools))
-	}
+	c.describeReach(e)
 	c.describeReasons(ctx, e)
 	e.part(maxVerdicts)
 	if a != nil {

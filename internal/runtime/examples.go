@@ -37,6 +37,7 @@ type ExampleResult struct {
 type exampleRun struct {
 	adaptive bool // a source has just changed: what was fetched before shows nothing
 	denied   bool // live fetches are denied: nobody has approved the program yet
+	guard    *manifestGuard
 }
 
 // runExample runs the generation on the example and compares.
@@ -46,7 +47,7 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 	if c.outdated(x, how.adaptive) {
 		return r
 	}
-	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context, effects: x.Effects, denied: how.denied}
+	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context, effects: x.Effects, denied: how.denied, guard: how.guard}
 	if x.CallID != "" {
 		d.callID, d.of = x.CallID, c.ownerOfSession(ctx, x.SessionID)
 	}
@@ -117,7 +118,8 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 // saying what is right: the same answer again is wrong again, and so is none. The first that breaks goes back to the
 // model.
 func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judged {
-	how := exampleRun{adaptive: adaptive, denied: c.policy.ApprovalRequired}
+	how := exampleRun{adaptive: adaptive, denied: c.policy.ApprovalRequired || cand.beyond.Load() != nil, guard: c.guardOf(cand)}
+	defer func() { cand.wentBeyond(how.guard) }()
 	active := c.artifact.ActiveExamples()
 	cand.proof.examples = examplesDigest(c.artifact)
 	for i := range active {

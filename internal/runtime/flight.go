@@ -19,10 +19,12 @@ type candidate struct {
 	leader      string          // the call that asked for it
 	existing    *agent.Artifact // instead of all this, when another call had stored one meanwhile
 	proof       proof
+	reach       *reach // of its predecessor, beyond which a person is asked; nil: nobody is
 	shared      bool   // with other replicas
 	withdraw    func() // stops showing it to them; nil where this one does not
 
-	unallowed atomic.Bool // a run failed for want of a person's approval
+	unallowed atomic.Bool                   // a run failed for want of a person's approval
+	beyond    atomic.Pointer[agent.Effects] // what of its reach a person has to approve before it serves; nil for nothing
 
 	mu      sync.Mutex
 	adopted string      // the ID of the generation it became; guarded by mu

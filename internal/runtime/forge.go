@@ -65,7 +65,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 	}
 	j := rec.tryCandidate(ctx, cand)
 	if j.id == "" {
-		return rec.keepUnapproved(cand, why.attempt)
+		return rec.keepUnapproved(cand)
 	}
 	rec.ranCandidate(agent.SourceRepaired, cand, j)
 	if j.served() {
@@ -152,7 +152,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		j := rec.tryCandidate(ctx, cand)
 		if j.id == "" {
-			return rec.keepUnapproved(cand, judged{})
+			return rec.keepUnapproved(cand)
 		}
 		rec.ranCandidate(agent.SourceGenerated, cand, j)
 		if j.served() {
@@ -190,12 +190,12 @@ func (rec *recovery) countExhaustion(stage string) {
 
 // alone reports whether the program is for this call only: a switch demands a new one each time, or the method's
 // programs answer one question.
-func (rec *recovery) alone() bool {
-	switch rec.decision.Reason {
+func (s *selected) alone() bool {
+	switch s.decision.Reason {
 	case ReasonDispatch, ReasonForced, ReasonReadDisabled, ReasonNotCanary, ReasonNotCacheable, ReasonQuarantined:
 		return true
 	}
-	return rec.dispatch()
+	return s.dispatch()
 }
 
 // askedByPerson reports whether a person asked for another program: it may answer differently than its predecessor.
@@ -211,11 +211,14 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	if broken := rec.prove(ctx, cand, rec.adaptive, rec.askedByPerson()); broken != nil {
 		return *broken
 	}
-	if rec.policy.ApprovalRequired {
+	if rec.policy.ApprovalRequired || cand.beyond.Load() != nil {
 		return judged{}
 	}
 	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
-	j := rec.try(ctx, &cand.generation)
+	j := rec.try(ctx, &cand.generation, rec.guardOf(cand))
+	if cand.wentBeyond(j.guard) {
+		return judged{}
+	}
 	if j.misnamed() { // it was written for this very call
 		j.class, j.hint = agent.ClassIntrinsic, rec.mine("The call gives the keywords "+strings.Join(j.unknown, ", ")+", which the program does not read.")
 	}

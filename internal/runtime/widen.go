@@ -25,7 +25,7 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	if !j.misnamed() || g.UnknownStreak+1 < unknownStreak {
 		return false
 	}
-	if !rec.policy.RepairEnabled || rec.artifact.Pinned || rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen || rec.decision.Reason == ReasonApprovalRequired {
+	if !rec.policy.RepairEnabled || rec.artifact.Pinned || rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen || rec.decision.Reason == ReasonApprovalRequired || rec.decision.Reason == ReasonNewReach {
 		return false
 	}
 	_, waits := rec.backingOff()
@@ -50,7 +50,7 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) a
 	next := rec.tryCandidate(ctx, cand)
 	switch {
 	case next.id == "":
-		return rec.keepUnapproved(cand, j)
+		return rec.keepUnapproved(cand)
 	case next.outcome.OK():
 		rec.ranCandidate(agent.SourceRepaired, cand, next)
 		return rec.adoptRepair(ctx, cand, next)

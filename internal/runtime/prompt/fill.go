@@ -157,59 +157,6 @@ func news(in *Input) []string {
 	return all
 }
 
-// shown are the quotes as the call's owner may read them, without those that say nothing then.
-func (in *Input) shown(quotes []Quote) []string {
-	var out []string
-	for _, q := range quotes {
-		if text := q.For(in.Owner); text != "" {
-			out = append(out, text)
-		}
-	}
-	return out
-}
-
-func (in *Input) failureMessage() string {
-	return strings.TrimSpace(strings.Join(in.shown(in.FailureMessage), "\n"))
-}
-
-// evidence renders the parts for the owner, a line for each quote that says something.
-func evidence(parts []Part, owner string) string {
-	var b strings.Builder
-	for _, p := range parts {
-		left := p.Most
-		for _, q := range p.Lines {
-			text := q.For(owner)
-			if text == "" {
-				continue
-			}
-			line := strings.ToValidUTF8(text, "") + "\n"
-			if len(line) <= left {
-				left -= len(line)
-				b.WriteString(line)
-				continue
-			}
-			if line = clipLine(line, left); line != "" {
-				b.WriteString(line)
-			}
-			break
-		}
-	}
-	return b.String()
-}
-
-// clipLine cuts a line to at most n bytes, at a character's edge; "" where too little would be left of it.
-func clipLine(line string, n int) string {
-	const least, end = 40, "…\n"
-	cut := max(0, n-len(end))
-	for cut > 0 && !utf8.RuneStart(line[cut]) {
-		cut--
-	}
-	if cut < least {
-		return ""
-	}
-	return line[:cut] + end
-}
-
 func fillFailure(f *filled, in *Input) {
 	f.FailedCode = strings.TrimRight(in.FailedCode, "\n")
 	if len(f.FailedCode) > MaxFailedCode {
