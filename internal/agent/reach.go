@@ -120,6 +120,15 @@ func (m *Manifest) Beyond(predecessor, named *Effects) *Effects {
 	return &all
 }
 
+// Missing returns what the manifest has to be given for programs that reach that: what it lacks, and of a new host the reading.
+func (m *Manifest) Missing(e Effects) Effects {
+	lacks := m.Lacks(e)
+	if len(lacks.Hosts) > 0 && len(lacks.Methods) == 0 && !m.AllowsMethod("GET") {
+		lacks.Methods = []string{"GET"}
+	}
+	return lacks
+}
+
 // AwaitsReach reports whether the generation waits for a person because it reaches beyond its predecessor: until one approves it, or the effects.
 func (a *Artifact) AwaitsReach(g *Generation) bool {
 	if g == nil || g.Beyond == nil || g.Approved {

@@ -107,7 +107,7 @@ func reachWords(e *agent.Effects) string {
 // approvalOfReach describes what a person has to allow before the program serves.
 func (c *selected) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
 	if m := c.artifact.Manifest; c.policy.Effects == agent.EffectsEnforce && m != nil && !slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools}, func(l []string) bool { return slices.Contains(l, "*") }) {
-		if lacks := m.Lacks(*beyond); !lacks.Empty() {
+		if lacks := m.Missing(*beyond); !lacks.Empty() {
 			return approvalOf(c.role, c.method, "reach what its predecessors did not", lacks)
 		}
 	}

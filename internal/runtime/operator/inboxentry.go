@@ -116,8 +116,9 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 // allowedBy is the manifest of the method with what goes beyond it, as a request has it.
 func allowedBy(a *agent.Artifact, g *agent.Generation, beyond *agent.Effects) string {
 	allowed := *beyond
-	if a.Manifest != nil {
-		allowed = a.Manifest.With(&allowed)
+	if m := a.Manifest; m != nil {
+		missing := m.Missing(allowed)
+		allowed = m.With(&missing)
 	} else if g.Effects != nil {
 		allowed = g.Effects.With(&allowed)
 	}
