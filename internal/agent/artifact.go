@@ -63,6 +63,7 @@ type Artifact struct {
 	RecentFailureRate     float64 `json:"recent_failure_rate"` // of the current generation's window, 0 to 1
 	LastFailureReason     string  `json:"last_failure_reason"`
 	LastFailureClass      Class   `json:"last_failure_class"`
+	LastFailureOwner      string  `json:"last_failure_owner,omitempty"` // of the call; left out for "local", and before it was kept
 	RepairCountSinceRegen int     `json:"repair_count_since_regen"`
 
 	Cacheable          bool   `json:"cacheable"`
@@ -158,8 +159,12 @@ type Generation struct {
 
 	Shapes   map[string]string `json:"shapes,omitempty"`   // of fetched bodies at the last ok run, by URL without query
 	Outlines map[string]string `json:"outlines,omitempty"` // the same in words, for models
-	Fixtures []Fixture         `json:"fixtures,omitempty"`
-	Effects  *Effects          `json:"effects,omitempty"` // what it did in ok calls; nil before the first one
+
+	ShapesOwner string `json:"shapes_owner,omitempty"` // of the call whose run they are of; left out for "local", and before it was kept
+
+	Fixtures []Fixture `json:"fixtures,omitempty"`
+	Effects  *Effects  `json:"effects,omitempty"` // what it did in ok calls; nil before the first one
+	Beyond   *Effects  `json:"beyond,omitempty"`  // what of its reach a person was to be asked about when it was written, "*" for what it computes; nil for nothing
 }
 
 // ByPerson reports whether a person put the program in.
@@ -191,12 +196,14 @@ type Fixture struct {
 type Rejection struct {
 	At           time.Time `json:"at"`
 	CallID       string    `json:"call_id"`
+	Owner        string    `json:"owner,omitempty"` // of the call; left out for "local", and before it was kept
 	Trigger      string    `json:"trigger"`
 	CodeChecksum string    `json:"code_checksum"`
 	Stage        string    `json:"stage"` // validation, execution, outcome_policy, proof
 	Reason       string    `json:"reason"`
-	Hint         string    `json:"hint,omitempty"`    // for models only
+	Hint         string    `json:"hint,omitempty"`    // for models only, in requests of the owner
 	Fixture      string    `json:"fixture,omitempty"` // the call id of the fixture that broke
+	Example      string    `json:"example,omitempty"` // the id of the example that broke
 }
 
 // MaxFixtures is how many fixtures a generation keeps; MaxFixtureBytes bounds one.

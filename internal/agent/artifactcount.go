@@ -23,7 +23,7 @@ func (a *Artifact) count(c ArtifactChange) {
 	}
 	a.FailureCount = a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount
 	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
-		a.LastFailureReason, a.LastFailureClass = c.Reason, c.Result
+		a.LastFailureReason, a.LastFailureClass, a.LastFailureOwner = c.Reason, c.Result, c.Owner
 	}
 	g.streak(c)
 	if c.ResultOf == "" || c.ResultOf == a.CurrentID {
@@ -33,7 +33,7 @@ func (a *Artifact) count(c ArtifactChange) {
 		g.Fixtures = append(slices.Clip(g.Fixtures), *c.Fixture)
 	}
 	if c.Shapes != nil {
-		g.Shapes, g.Outlines = c.Shapes, c.Outlines
+		g.Shapes, g.Outlines, g.ShapesOwner = c.Shapes, c.Outlines, c.Owner
 	}
 	if c.Effects != nil {
 		a.record(g, c.Effects, c.Grow)

@@ -27,7 +27,8 @@ func (a *Artifact) displace(g Generation) {
 }
 
 // prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
-// contracts that ended better than it failed, and always the current one, its parent and its newest approved ancestor.
+// contracts that ended better than it failed, and always the current one, its parent, its newest approved ancestor, and the newest that does not wait for
+// what it reaches.
 func (a *Artifact) prune() {
 	const latest, contracts = 3, 8
 	if len(a.Generations) > latest { // a generation that a switch asked for does not displace the one that served
@@ -46,17 +47,19 @@ func (a *Artifact) prune() {
 	if cur := a.Current(); cur != nil && cur.ParentID != nil {
 		parent = *cur.ParentID // what served before: a rollback finds it
 	}
-	approved := ""
+	approved, reaching := "", "" // they answer while newer ones wait
 	for _, g := range a.Lineage() {
-		if g.Approved {
-			approved = g.ID // it answers while newer ones wait
-			break
+		if approved == "" && g.Approved {
+			approved = g.ID
+		}
+		if reaching == "" && !a.AwaitsReach(g) {
+			reaching = g.ID
 		}
 	}
 	for _, g := range a.Generations[latest:] {
 		rate, _ := g.FailureRate()
 		fresh := !seen[g.CheckedFingerprint] && g.SuccessCount > 0 && rate <= 0.6
-		if g.ID == a.CurrentID || g.ID == parent || g.ID == approved {
+		if g.ID == a.CurrentID || g.ID == parent || g.ID == approved || g.ID == reaching {
 			kept = append(kept, g)
 			seen[g.CheckedFingerprint] = true
 			continue

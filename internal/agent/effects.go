@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -42,6 +41,7 @@ const anyEffect = "*"
 // AllowsHost reports whether the manifest has the host, by its name, by *.domain or by *.
 func (m *Manifest) AllowsHost(host string) bool {
 	return slices.ContainsFunc(m.Hosts, func(h string) bool {
+		h = asciiHost(h) // one of an earlier version may be as a person wrote it
 		domain, wild := strings.CutPrefix(h, "*.")
 		return h == anyEffect || h == host || wild && strings.HasSuffix(host, "."+domain)
 	})
@@ -119,7 +119,7 @@ func CheckEffects(e Effects) (Effects, error) {
 	}
 	for i, h := range e.Hosts {
 		if e.Hosts[i] = strings.ToLower(h); !strings.HasPrefix(h, anyEffect) { // "*." is no star
-			e.Hosts[i] = strings.TrimSuffix(e.Hosts[i], ".")
+			e.Hosts[i] = asciiHost(strings.TrimSuffix(e.Hosts[i], "."))
 		}
 	}
 	for _, l := range []struct {
@@ -171,61 +171,10 @@ func (a *Artifact) record(g *Generation, did *Effects, grow bool) {
 	}
 }
 
-// NamedHosts returns the hosts of the addresses that stand in the program's text, whether it has run or not: at most MaxEffects, sorted.
-// An address that is put together at run time is not among them.
-func (g *Generation) NamedHosts() []string {
-	var facts struct {
-		Literals []string `json:"literals"`
-	}
-	if json.Unmarshal(g.Facts, &facts) != nil {
-		return nil
-	}
-	var hosts []string
-	for _, l := range facts.Literals {
-		var address string
-		if json.Unmarshal([]byte(l), &address) != nil || !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://") {
-			continue
-		}
-		if u, err := url.Parse(address); err == nil && goodHost(u.Host) && !strings.ContainsAny(u.Host, "%{}") {
-			hosts = append(hosts, HostOf(u))
-		}
-	}
-	return union(nil, hosts)
-}
-
-// HostOf returns the host of an address as Effects have it.
-func HostOf(u *url.URL) string {
-	host, port := strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), u.Port()
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if port == "" || port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
-		return host
-	}
-	return host + ":" + port
-}
-
-// Reach is what the generation did in ok calls, and the hosts that its text names.
-func (g *Generation) Reach() *Effects {
-	all := (&Effects{}).With(&Effects{Hosts: g.NamedHosts()})
-	if g.Effects != nil {
-		all = g.Effects.With(&all)
-	}
-	return &all
-}
-
 // Without returns what of the effects is not among o.
 func (e *Effects) Without(o *Effects) Effects {
 	less := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 	}
 	return Effects{less(e.Hosts, o.Hosts), less(e.Methods, o.Methods), less(e.Tools, o.Tools), less(e.Files, o.Files)}
-}
-
-// NewHosts returns the hosts that the generation reaches, or names in its text, and its parent does not; none without a kept parent.
-func (a *Artifact) NewHosts(g *Generation) []string {
-	if g.ParentID == nil || a.Find(*g.ParentID) == nil {
-		return nil
-	}
-	return g.Reach().Without(a.Find(*g.ParentID).Reach()).Hosts
 }

@@ -19,6 +19,7 @@ type Policy struct {
 	Correction          string   `json:"correction"`        // when a wrong verdict has a correction forged: background, next_call, manual
 	DriftAfter          int      `json:"drift_after"`       // failures in a row after good fetches that count as drift, 1 to 20
 	Effects             string   `json:"effects"`           // what a method's manifest means to its programs: observe, enforce
+	NewReach            string   `json:"new_reach"`         // what becomes of a successor that reaches more than its predecessor did: ask, allow
 	PredictBudget       int      `json:"predict_budget"`    // questions to the model that one run of a program may ask, 0 to 64
 
 	MaxGenerationAttempts   int `json:"max_generation_attempts"` // payloads asked again, 1 to 10
@@ -142,7 +143,7 @@ type NativePolicy struct {
 // DefaultPolicy returns the policy of a new daemon.
 func DefaultPolicy() Policy {
 	return Policy{
-		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true, Correction: CorrectBackground, DriftAfter: 2, PredictBudget: 4, Effects: EffectsObserve,
+		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true, Correction: CorrectBackground, DriftAfter: 2, PredictBudget: 4, Effects: EffectsObserve, NewReach: ReachAsk,
 		MaxGenerationAttempts: 2, GuardrailRecoveryBudget: 1, ExecutionRepairBudget: 1, OutcomeRepairBudget: 1,
 		MaxRepairsBeforeRegen: 3, DelegationDepth: 8, NestedCallBudget: 64, KnownToolsPromptLimit: 12, HistoryPreviewLimit: 3,
 		Backoff:         BackoffPolicy{BaseSeconds: 30, MaxSeconds: 3600},
@@ -180,6 +181,9 @@ func (p Policy) Validate() error {
 	}
 	if !slices.Contains([]string{EffectsObserve, EffectsEnforce}, p.Effects) {
 		return &PolicyError{"/effects", "must be observe or enforce"}
+	}
+	if !slices.Contains([]string{ReachAsk, ReachAllow}, p.NewReach) {
+		return &PolicyError{"/new_reach", "must be ask or allow"}
 	}
 	if err := p.validateShares(); err != nil {
 		return err

@@ -81,6 +81,8 @@ type artifactView struct {
 	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
 	Adoptions   *struct{}         `json:"adoptions,omitempty"`  // for replicas only
 
+	LastFailureOwner *struct{} `json:"last_failure_owner,omitempty"` // for models only
+
 	ShownTo        string           `json:"shown_to"`
 	Interface      *agent.Interface `json:"interface,omitempty"` // of the current generation; absent until it is known
 	Native         tier.View        `json:"native"`              // of the current program
@@ -96,6 +98,7 @@ type generationView struct {
 	NewHosts     []string  `json:"new_hosts,omitempty"` // that its parent neither reached nor names
 	Answered     *struct{} `json:"answered,omitempty"`  // hides hashes of inputs
 	Outlines     *struct{} `json:"outlines,omitempty"`  // and what is for models only
+	ShapesOwner  *struct{} `json:"shapes_owner,omitempty"`
 }
 
 func generationViews(a *agent.Artifact) []generationView {

@@ -15,7 +15,7 @@ func (s *server) listRecommendations(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	all, err := w.run.Recommendations(r.Context(), status)
+	all, err := w.run.Recommendations(r.Context(), status, nil)
 	if err != nil {
 		return err
 	}

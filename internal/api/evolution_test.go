@@ -17,8 +17,12 @@ func anAdvice() operator.Advice {
 		Simulation: &evolve.Simulation{Calls: 3, WouldFail: 2, WouldFailReasked: 1, WouldFailAccepted: 1}}}
 }
 
-func (f *fake) Recommendations(context.Context, string) ([]operator.Advice, error) {
-	return []operator.Advice{anAdvice(), anAdvice()}, f.note("Recommendations")
+func (f *fake) Recommendations(ctx context.Context, _ string, sees func(context.Context, string) bool) ([]operator.Advice, error) {
+	one := anAdvice()
+	if sees != nil && !sees(ctx, one.Evidence[0]) {
+		one.Evidence = []string{}
+	}
+	return []operator.Advice{one, one}, f.note("Recommendations")
 }
 
 func (f *fake) ApplyRecommendation(_ context.Context, d operator.AdviceDecision) (operator.Advice, error) {

@@ -192,25 +192,31 @@ func (o *owned) Artifact(ctx context.Context, role, method string) (*agent.Artif
 }
 
 // Recommendations names of the evidence the owner's calls only; how many there were the reason says.
-func (o *owned) Recommendations(ctx context.Context, status string) ([]operator.Advice, error) {
-	advice, err := o.all.Recommendations(ctx, status)
-	advice = slices.Clone(advice)
-	for i := range advice {
-		mine := []string{}
-		for _, id := range advice[i].Evidence {
-			if o.call(ctx, id) == nil {
-				mine = append(mine, id)
-			}
+func (o *owned) Recommendations(ctx context.Context, status string, _ func(context.Context, string) bool) ([]operator.Advice, error) {
+	return o.all.Recommendations(ctx, status, o.sees)
+}
+
+func (o *owned) sees(ctx context.Context, callID string) bool { return o.call(ctx, callID) == nil }
+
+// Examples are the method's, active ones everybody's to see, without the calls of others that they were made from. Proposals are their authors' and of those
+// who may decide.
+func (o *owned) Examples(ctx context.Context, role, method string) ([]agent.Example, error) {
+	all, err := o.all.Examples(ctx, role, method)
+	out := make([]agent.Example, 0, len(all))
+	for _, x := range all {
+		if x.CallID == "" || o.sees(ctx, x.CallID) {
+			out = append(out, x)
+		} else if x.State == agent.ExampleActive {
+			out = append(out, x.WithoutCall())
 		}
-		advice[i].Evidence = mine
 	}
-	return advice, err
+	return out, err
 }
 
 // PatternReport has the events of the owner's calls; the patterns are of everybody's.
 func (o *owned) PatternReport(ctx context.Context, role string) (operator.PatternReport, error) {
 	report, err := o.all.PatternReport(ctx, role)
-	report.Events = slices.DeleteFunc(slices.Clone(report.Events), func(e agent.PatternEvent) bool { return o.call(ctx, e.CallID) != nil })
+	report.Events = slices.DeleteFunc(slices.Clone(report.Events), func(e agent.PatternEvent) bool { return !o.sees(ctx, e.CallID) })
 	return report, err
 }
 
@@ -239,7 +245,7 @@ func (o *owned) FindTools(ctx context.Context, q overview.Query) ([]operator.Kno
 }
 
 func (o *owned) Inbox(ctx context.Context, q operator.InboxQuery) ([]operator.Waiting, string, error) {
-	q.Sees = func(ctx context.Context, id string) bool { return o.call(ctx, id) == nil }
+	q.Sees = o.sees
 	return o.all.Inbox(ctx, q)
 }
 

@@ -54,7 +54,8 @@ type Sessions interface {
 	DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error
 
 	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
-	Recommendations(ctx context.Context, status string) ([]operator.Advice, error)
+	Recommendations(ctx context.Context, status string, sees func(ctx context.Context, callID string) bool) ([]operator.Advice, error)
+	Examples(ctx context.Context, role, method string) ([]agent.Example, error)
 	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
 	Tool(ctx context.Context, role string) (operator.KnownTool, error)
 	FindTools(ctx context.Context, q overview.Query) (tools []operator.KnownTool, next string, err error)

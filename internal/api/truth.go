@@ -15,7 +15,6 @@ import (
 
 // Truth is what the interface asks of people's verdicts and examples.
 type Truth interface {
-	Examples(ctx context.Context, role, method string) ([]agent.Example, error)
 	PutExamples(ctx context.Context, q operator.ExamplesPut) ([]agent.Example, error)
 	DecideExample(ctx context.Context, q operator.ExampleDecision) ([]agent.Example, error)
 	RunExamples(ctx context.Context, q operator.ExampleQuery) (operator.ExampleRun, error)

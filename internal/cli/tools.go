@@ -212,6 +212,8 @@ func actCommands(sh Shell) []*cobra.Command {
 			c.Flags().BoolVar(&reset, "reset-metrics", false, "start its counters anew")
 		case "rollback":
 			c.Flags().StringVar(&generation, "generation", "", "to which; the parent of the current one without")
+		case "approve":
+			c.Flags().StringVar(&generation, "generation", "", "which; the current one without")
 		}
 		all = append(all, c)
 	}
@@ -247,6 +249,11 @@ func (t *errand) operate(method, path string, body map[string]any) error {
 	if g := a.Artifact.Find(a.Current); g != nil && (method == http.MethodPut || strings.HasSuffix(path, "/approve")) {
 		if hosts := a.NewHosts(g); len(hosts) > 0 {
 			if err := t.out.line("it reaches or names hosts that its predecessor does not: %s", listOr(hosts, "")); err != nil {
+				return err
+			}
+		}
+		if more := beyondHosts(g); more != "" {
+			if err := t.out.line("it may do what its predecessor never did: %s", more); err != nil {
 				return err
 			}
 		}

@@ -123,6 +123,14 @@ func effectsLine(e *agent.Effects) string {
 	return listOr(parts, "nothing")
 }
 
+// beyondHosts names what the generation may do, beside new hosts, that its predecessor never did; "" for nothing.
+func beyondHosts(g *agent.Generation) string {
+	if g.Beyond == nil || len(g.Beyond.Methods)+len(g.Beyond.Tools) == 0 {
+		return ""
+	}
+	return effectsLine(&agent.Effects{Methods: g.Beyond.Methods, Tools: g.Beyond.Tools})
+}
+
 func listOr(list []string, otherwise string) string {
 	if len(list) == 0 {
 		return otherwise

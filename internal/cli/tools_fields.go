@@ -76,6 +76,9 @@ func (a artifactFields) standing() string {
 	if a.Approved {
 		words = append(words, "approved")
 	}
+	if a.Artifact.AwaitsReach(a.Artifact.Find(a.Current)) {
+		words = append(words, "waits for approval of what it reaches")
+	}
 	if a.ForceRegenerate != "" {
 		words = append(words, "regenerates at the next call")
 	}

@@ -21,22 +21,37 @@ type adoption struct {
 }
 
 // keepUnapproved stores the candidate: a person has to approve it before it answers calls. Until then what ran before
-// answers: failed is its attempt for this call, where there was one.
-func (rec *recovery) keepUnapproved(cand *candidate, failed judged) agent.Outcome {
+// answers, be it with its failure in this call.
+func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
 	rec.repairEnded(true)
 	if !rec.held() {
-		rec.adopting = &adoption{candidate: cand, result: agent.ClassNone}
+		rec.adopting, rec.waits = &adoption{candidate: cand, result: agent.ClassNone}, true
 	}
-	if failed.id != "" {
-		return rec.keep(failed)
+	if rec.failed.id == "" {
+		return rec.waitsForApproval(cand.beyond.Load())
 	}
-	return rec.waitsForApproval()
+	rec.ran(agent.SourcePersisted, rec.failed.program, rec.failed)
+	return rec.announced(rec.keep(rec.failed), rec.adopting.beyond())
 }
 
-func (rec *recovery) waitsForApproval() agent.Outcome {
+// beyond is what the candidate that waits reaches beyond its predecessor, nil for nothing, and where nothing is adopted.
+func (a *adoption) beyond() *agent.Effects {
+	if a == nil {
+		return nil
+	}
+	return a.candidate.beyond.Load()
+}
+
+// waitsForApproval is the answer where no program may: the one that there is waits for a person, also because of what it reaches beyond its predecessor.
+func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 	rec.source = agent.SourceNone
 	o := agent.Failed(agent.ErrDenied, fmt.Sprintf("the program of %s.%s waits for a person's approval", rec.role, rec.method))
 	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.role, rec.method) + "/approve"}
+	if beyond != nil {
+		a := rec.approvalOfReach(beyond)
+		o.ErrorMessage += ": " + a.Message
+		o.Metadata = map[string]any{"approve": a.Request, "lacks": a.Details}
+	}
 	return o
 }
 
@@ -138,7 +153,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if cand.predecessor != nil {
 		g.ParentID = &cand.predecessor.ID
 	}
-	g.Fixtures, g.ChangedAnswers = cand.proof.fixtures(), cand.proof.changed
+	g.Fixtures, g.ChangedAnswers, g.Beyond = cand.proof.fixtures(), cand.proof.changed, a.adopting.beyond()
 	g.ForgeUsage = a.trail.usage
 	g.ForgeUsage.Add(cand.cost)
 	change.Decided = &decided
@@ -164,7 +179,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 func (a *answered) adoptedResult() agent.ArtifactChange {
 	j := &a.adopting.attempt
 	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result, SessionID: a.session.ID,
-		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines}
+		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines, Owner: agent.LoggedOwner(a.reader())}
 	if a.outcome.OK() {
 		change.Caller = a.caller(&a.adopting.candidate.generation)
 		change.Fixture, change.Answered = a.adopting.fixture, a.answeredInput(*j)

@@ -23,15 +23,21 @@ type backoffKey struct {
 }
 
 type backoff struct {
-	failures  int
-	seen      int64 // the newest revision of the artifact that a call saw which failed or replaced the program; 0: there was none
-	patches   int   // adopted programs in a row that each replaced one that soon failed
-	until     time.Time
-	errorType string // of the last failure
-	message   string // of the last failure; never shown to callers, since it may contain another caller's text
+	failures int
+	seen     int64 // the newest revision of the artifact that a call saw which failed or replaced the program; 0: there was none
+	patches  int   // adopted programs in a row that each replaced one that soon failed
+	until    time.Time
+	lapse    // the last failure
 
 	candidate *candidate // gave only an honest error, and runs until the delay is over; nil if there is none
 	waits     bool       // the candidate needs a person's approval: it runs, and nothing is forged, until it serves or a person operates on the method
+}
+
+// A lapse is what forging failed with.
+type lapse struct {
+	errorType string
+	message   string // never shown to callers, since it may contain another caller's text
+	owner     string // of the call that failed
 }
 
 // maxBackoffs bounds the remembered methods; beyond it those whose delay is over are dropped. maxHeld bounds the held
@@ -43,7 +49,7 @@ const (
 
 // failed records that forging failed, and returns when it may be tried again. A failure that several calls shared counts
 // once. cand is a candidate that may run during the delay, or nil.
-func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now time.Time, p agent.BackoffPolicy) time.Time {
+func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Time, p agent.BackoffPolicy) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
@@ -64,7 +70,7 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now ti
 		return now // no room to hold it: each call forges, rather than get the error of another input
 	}
 	f.candidate, f.waits = cand, cand != nil && cand.unallowed.Load()
-	f.until, f.errorType, f.message = now.Add(delayOf(f.failures, p)), o.ErrorType, o.ErrorMessage
+	f.until, f.lapse = now.Add(delayOf(f.failures, p)), last
 	f.failures++
 	if len(b.all) < maxBackoffs || f.failures > 1 {
 		b.all[k] = f
@@ -75,13 +81,13 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now ti
 // patched records that a program replaced one that failed, and clears the failures before. The first few patches in a row
 // cause no delay, each further one delays the next. lasted says that the replaced program had served long enough to begin a
 // new row.
-func (b *backoffs) patched(k backoffKey, errorType string, lasted bool, now time.Time, p *agent.Policy) {
+func (b *backoffs) patched(k backoffKey, last lapse, lasted bool, now time.Time, p *agent.Policy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
 		b.all = map[backoffKey]backoff{}
 	}
-	f := backoff{patches: b.all[k].patches + 1, errorType: errorType}
+	f := backoff{patches: b.all[k].patches + 1, lapse: last}
 	if lasted {
 		f.patches = 1
 	}

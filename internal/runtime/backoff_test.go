@@ -32,7 +32,7 @@ func TestBackoff(t *testing.T) {
 	if _, known := b.last(one); known {
 		t.Error("a failure is known before there was one")
 	}
-	failed := agent.Failed(agent.ErrExecution, "boom")
+	failed := lapse{agent.ErrExecution, "boom", "ann"}
 	for i, want := range []time.Duration{10, 20, 30, 30} {
 		for range 3 { // calls that shared the forge
 			if got := b.failed(one, failed, nil, at, p); !got.Equal(at.Add(want * time.Second)) {
@@ -78,7 +78,7 @@ func TestHeldCandidates(t *testing.T) {
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
 	key := func(i int) backoffKey { return backoffKey{methodKey{"r", strconv.Itoa(i)}, ""} }
-	honest := agent.Failed("not_found", "there is none")
+	honest := lapse{"not_found", "there is none", "ann"}
 	first, second := &candidate{}, &candidate{}
 	b.failed(key(0), honest, first, at, p)
 	if b.held(key(0), at.Add(10*time.Second-1)) != first || b.held(key(0), at.Add(10*time.Second)) != nil || b.held(key(1), at) != nil {
@@ -87,7 +87,7 @@ func TestHeldCandidates(t *testing.T) {
 	if until := b.failed(key(0), honest, second, at, p); !until.Equal(at.Add(20*time.Second)) || b.held(key(0), at) != second {
 		t.Errorf("another candidate is held until %v", until)
 	}
-	b.failed(key(0), agent.Failed(agent.ErrExecution, "boom"), nil, at, p)
+	b.failed(key(0), lapse{agent.ErrExecution, "boom", "ann"}, nil, at, p)
 	if b.held(key(0), at) != nil {
 		t.Error("one that could not be repaired is held")
 	}
@@ -114,7 +114,7 @@ func TestBackoffsAreBounded(t *testing.T) {
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
 	key := func(i int) backoffKey { return backoffKey{methodKey{"r", strconv.Itoa(i)}, ""} }
-	failed := agent.Failed(agent.ErrExecution, "boom")
+	failed := lapse{agent.ErrExecution, "boom", "ann"}
 	for i := range maxBackoffs {
 		b.failed(key(i), failed, nil, at.Add(time.Duration(i%2)*time.Second), p)
 	}
@@ -146,18 +146,18 @@ func TestPatchesBackOff(t *testing.T) {
 	at := time.Unix(1000, 0)
 	k := backoffKey{methodKey{"r", "m"}, "none"}
 	for i, want := range []time.Duration{0, 0, 0, 0, 30, 60, 120} {
-		b.patched(k, agent.ErrExecution, false, at, &p)
+		b.patched(k, lapse{errorType: agent.ErrExecution}, false, at, &p)
 		wait, waiting := b.waiting(k, at)
 		if waiting != (want > 0) || waiting && (!wait.until.Equal(at.Add(want*time.Second)) || wait.errorType != agent.ErrExecution) {
 			t.Errorf("patch %d: %v until %v, want %v", i+1, waiting, wait.until, want*time.Second)
 		}
 	}
-	b.patched(k, agent.ErrExecution, true, at, &p)
+	b.patched(k, lapse{errorType: agent.ErrExecution}, true, at, &p)
 	if _, waiting := b.waiting(k, at); waiting {
 		t.Error("the successor of a program that lasted waits")
 	}
-	b.failed(k, agent.Failed(agent.ErrExecution, "boom"), nil, at, p.Backoff)
-	b.patched(k, agent.ErrExecution, false, at, &p)
+	b.failed(k, lapse{agent.ErrExecution, "boom", "ann"}, nil, at, p.Backoff)
+	b.patched(k, lapse{errorType: agent.ErrExecution}, false, at, &p)
 	if f, _ := b.last(k); f.failures != 0 || f.patches != 2 {
 		t.Errorf("a patch leaves %d failures, and is number %d of its row", f.failures, f.patches)
 	}

@@ -19,6 +19,8 @@ type selected struct {
 	artifact *agent.Artifact            // nil when none is stored
 	decision Decision
 	took     time.Duration // by the selection
+	reached  agent.Effects // by the stored program that failed in this call
+	before   *reach        // of what a flight's program would replace; nil where nobody is asked about more
 }
 
 // choose reads what a selection needs and selects.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -202,12 +203,15 @@ func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *a
 	return c
 }
 
-// correcting is a pseudo-call of the method: the judged call's input stands in for a caller's.
+// correcting is a pseudo-call of the method: the judged call's input stands in for a caller's, and its owner for the caller.
 func (r *Runtime) correcting(ctx context.Context, k methodKey, a *agent.Artifact) (*recovery, error) {
 	v := a.Corrections()[0]
-	c := r.newCall(CallRequest{Role: k.role, Method: k.method, Args: v.Args, Kwargs: v.Kwargs}, agent.Session{ID: v.SessionID, Role: k.role})
+	judged, err := r.store.Session(ctx, v.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	c := r.newCall(CallRequest{Role: k.role, Method: k.method, Args: v.Args, Kwargs: v.Kwargs, Owner: judged.Owner}, agent.Session{ID: v.SessionID, Role: k.role, Owner: judged.Owner})
 	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection, Generation: a.Current()}}
-	var err error
 	s.terms, err = c.resolveTerms(ctx)
 	return &recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}, err
 }
@@ -222,7 +226,7 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	if broken := rec.proveExamples(ctx, &candidate{generation: *g}, false); broken != nil {
 		return nil
 	}
-	if rec.policy.ApprovalRequired && !g.Approved {
+	if rec.policy.ApprovalRequired && !g.Approved || rec.policy.NewReach == agent.ReachAsk && rec.artifact.AwaitsReach(g) {
 		return &agent.Correction{State: agent.CorrectionAwaitingApproval, Generation: &g.ID, ChangedAnswers: len(g.ChangedAnswers)}
 	}
 	return &agent.Correction{State: agent.CorrectionNone}
@@ -241,7 +245,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 			return nil, out
 		}
 		broken := rec.prove(ctx, cand, false, true)
-		if broken == nil {
+		if broken == nil && cand.beyond.Load() == nil {
 			broken = rec.namesUnapproved(&cand.generation)
 		}
 		if broken == nil {
@@ -262,7 +266,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 func correctionRequest(g *agent.Generation, v agent.Verdict) forgeRequest {
 	message := "A person judged an answer of this program to be wrong. Correct the program; the evidence says what was answered and what is right."
 	return forgeRequest{kind: provider.KindRepair, trigger: reasonOfCorrection, predecessor: g, alone: true,
-		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer", message: message}}
+		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer", message: prompt.Public(message)}}
 }
 
 // ResumeCorrections queues the corrections that a stop interrupted; one that was waiting for its next attempt goes on waiting. It reads every

@@ -33,7 +33,7 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	}
 	g := cand.generation
 	g.ID, g.ParentID = now.NextGenerationID(), &cand.predecessor.ID
-	g.Fixtures, g.ChangedAnswers = cand.proof.fixtures(), cand.proof.changed
+	g.Fixtures, g.ChangedAnswers, g.Beyond = cand.proof.fixtures(), cand.proof.changed, cand.beyond.Load()
 	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
 	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: "artifact.correct", Target: k.role + "." + k.method,
 		Reason: "a person called an answer wrong"}
@@ -51,7 +51,7 @@ func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *age
 	if was != nil {
 		next.Attempts = max(1, was.Attempts)
 	}
-	if p.ApprovalRequired {
+	if p.ApprovalRequired || g.Beyond != nil {
 		next.State = agent.CorrectionAwaitingApproval
 	}
 	return next

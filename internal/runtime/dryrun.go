@@ -18,6 +18,8 @@ type dryRun struct {
 	context json.RawMessage // an object or nothing
 	effects json.RawMessage // recorded ones to serve; nil: it runs live, nested calls run what serves, and nothing is written
 	denied  bool            // of a live run: fetches are denied
+	of      string          // whose input and recorded effects these are; "" for the call's own
+	guard   *manifestGuard  // what keeps it, where that is more than the manifest; nil: the manifest
 }
 
 // dryRun runs the generation. The attempt of an interrupted run has no class; ok is false when the context is no object.
@@ -26,7 +28,7 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	if !ok {
 		return nil, false
 	}
-	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof}
+	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof, of: d.of}
 	a.result = c.r.box.Run(ctx, q, h)
 	discard(h.drafts)
 	a.denied, a.guard = h.refused, h.guard
@@ -62,7 +64,10 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		memory = given.Context
 	}
 	args, kwargs := g.Interface.Arrange(d.args, d.kwargs)
-	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied, guard: c.guard()}
+	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied, guard: d.guard}
+	if h.guard == nil {
+		h.guard = c.guard()
+	}
 	return sandbox.Request{Canonical: Canonical(c.rules),
 		Program: programOf(g), Owner: c.r.Owner(c.owner), Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
 		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,

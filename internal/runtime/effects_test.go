@@ -280,7 +280,7 @@ func TestASuccessorWaitsForItsHost(t *testing.T) {
 		},
 		"new": x.program("GET http://" + x.other + "/"),
 	}, map[string][]string{"m": {"old", "new"}}, func(o *Options) { o.Now = func() time.Time { return clock } })
-	patchPolicy(t, r, `{"effects": "enforce", "fixtures_enabled": false}`)
+	patchPolicy(t, r, `{"effects": "enforce", "new_reach": "allow", "fixtures_enabled": false}`)
 	call("m")
 	failing = true
 	for i := range 8 {

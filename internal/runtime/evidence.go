@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
 
 // maxSources bounds what a failure keeps of what was fetched.
@@ -23,7 +23,10 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: cmp.Or(got.Outline, got.Shape)}
 		key := shapeKey(got)
 		if was, known := g.Shapes[key]; known && (was != got.Shape || g.Outlines[key] != "" && g.Outlines[key] != got.Outline) {
-			s.WasShape = cmp.Or(g.Outlines[key], was)
+			s.WasShape = shapeOfAnother
+			if c.reader() == cmp.Or(g.ShapesOwner, agent.LocalOwner) {
+				s.WasShape = cmp.Or(g.Outlines[key], was)
+			}
 		}
 		if !c.shown().masked || c.shown().known != nil {
 			s.Sample = got.Sample
@@ -32,6 +35,9 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	}
 	return f
 }
+
+// shapeOfAnother stands for the shape of what a call of another owner fetched.
+const shapeOfAnother = "another, in a call of somebody else"
 
 // Bounds of the parts of the evidence that a request shows, in bytes: 12 KiB in all.
 const (
@@ -45,59 +51,54 @@ const (
 
 // An evidenceText collects lines, secrets masked, in parts that are bounded each: none crowds out another.
 type evidenceText struct {
-	c    *opened
-	all  strings.Builder
-	left int // of the part, in bytes
+	c     *selected
+	parts []prompt.Part
 }
 
-func (e *evidenceText) part(most int) { e.left = most }
+func (e *evidenceText) part(most int) { e.parts = append(e.parts, prompt.Part{Most: most}) }
 
-func (e *evidenceText) add(format string, args ...any) {
-	line := e.c.mask(strings.ToValidUTF8(fmt.Sprintf(format, args...), "")) + "\n"
-	if len(line) > e.left {
-		cut := max(0, e.left-len("…\n"))
-		for cut > 0 && !utf8.RuneStart(line[cut]) {
-			cut--
-		}
-		if e.left = 0; cut < 40 {
-			return
-		}
-		line = line[:cut] + "…\n"
-	} else {
-		e.left -= len(line)
-	}
-	e.all.WriteString(line)
+func (e *evidenceText) add(q prompt.Quote) {
+	p := &e.parts[len(e.parts)-1]
+	p.Lines = append(p.Lines, q)
 }
 
-// evidence collects for the model what is known beside the failed code: why people want another program, what they said of
-// answers, what was fetched in the failing run, the last failures, why the last candidate was discarded, which answers were
+// say adds a line that everybody in the namespace may read.
+func (e *evidenceText) say(format string, args ...any) {
+	e.add(e.c.forAll(fmt.Sprintf(format, args...)))
+}
+
+// quote adds a line of the owner's that others do not see.
+func (e *evidenceText) quote(owner, format string, args ...any) {
+	e.add(e.c.quote(owner, fmt.Sprintf(format, args...), ""))
+}
+
+// evidence collects for the model what is known beside the failed code: what programs of the method may reach, why people want another program, what
+// they said of answers, what was fetched in the failing run, the last failures, why the last candidate was discarded, which answers were
 // weak, and what callers asked again. It is data, and gives no orders.
-func (c *selected) evidence(ctx context.Context, q forgeRequest) string {
-	e := &evidenceText{c: c.opened}
+func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
+	e := &evidenceText{c: c}
 	a := c.artifact
 	e.part(maxReasons)
-	if g := c.guard(); g != nil {
-		e.add("programs of this method may reach only this, until a person allows more: hosts %s; HTTP methods %s; tools %s", reachOf(g.manifest.Hosts), reachOf(g.manifest.Methods), reachOf(g.manifest.Tools))
-	}
+	c.describeReach(e)
 	c.describeReasons(ctx, e)
 	e.part(maxVerdicts)
 	if a != nil {
 		for i := range a.Verdicts {
 			if v := &a.Verdicts[i]; v.Wrong() {
-				e.verdict(v)
+				e.verdict(c.ownerOfSession(ctx, v.SessionID), v)
 			}
 		}
 	}
 	e.part(maxFailing)
 	failing := q.basis.attempt
 	if failing.id != "" && failing.program != nil {
-		e.failure("the failing run", c.failureOf(failing.program, failing), maxSample)
+		e.failure(cmp.Or(failing.of, c.reader()), "the failing run", c.failureOf(failing.program, failing), maxSample)
 	}
 	e.part(maxEarlier)
 	if a != nil {
 		for i := range a.Failures {
 			if f := &a.Failures[i]; f.CallID != c.id {
-				e.failure("an earlier failure", f, maxEarlierSample)
+				e.failure(c.ownerOfSession(ctx, f.SessionID), "an earlier failure", f, maxEarlierSample)
 			}
 		}
 	}
@@ -107,7 +108,7 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) string {
 	if a != nil {
 		c.describeRemarks(ctx, e)
 	}
-	return e.all.String()
+	return e.parts
 }
 
 // Bounds of samples of responses, in characters.
@@ -118,43 +119,81 @@ const (
 
 // describeDiscarded says why the last program that was written was discarded.
 func (c *selected) describeDiscarded(e *evidenceText) {
+	const text = "the last program that was written and discarded"
 	if a := c.artifact; a != nil && len(a.Rejections) > 0 {
-		r := a.Rejections[0]
-		e.add("the last program that was written and discarded (%s): %s", r.Stage, r.Reason)
+		r := &a.Rejections[0]
+		owner, why := cmp.Or(r.Owner, agent.LocalOwner), r.Reason
+		if r.Stage != stageProof { // else they are our own words
+			errorType, _, _ := strings.Cut(r.Reason, ":")
+			why = c.namedType(errorType)
+		}
+		e.add(c.quote(owner, text+" ("+r.Stage+"): "+r.Reason, text+" ("+r.Stage+"): "+why))
 		if r.Hint != "" {
-			e.add("  %s", r.Hint)
+			e.add(c.quote(owner, "  "+r.Hint, c.heldBack(a.Example(r.Example))))
 		}
 	} else if last, known := c.r.backoffs.last(backoffKey{methodKey{c.role, c.method}, c.terms.checked}); known && last.message != "" {
-		e.add("the last program that was written and discarded: %s: %s", last.errorType, last.message)
+		e.add(c.quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.namedType(last.errorType)))
 	}
 }
 
-func (e *evidenceText) failure(what string, f *agent.Failure, sample int) {
-	e.add("%s ended in %s: %s", what, f.ErrorType, f.Message)
+// heldBack says what a person expects by the example, which may be none of those that the model sees; "" for nil.
+func (c *selected) heldBack(x *agent.Example) string {
+	if x == nil || x.State != agent.ExampleActive {
+		return ""
+	}
+	return fmt.Sprintf("  for args %s kwargs %s the answer must be %s", c.clip(string(rawArray(x.Args))), c.clip(string(x.Kwargs)), c.clip(x.Expect.String()))
+}
+
+func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int) {
+	in := fmt.Sprintf("%s ended in %s", what, e.c.namedType(f.ErrorType))
+	if len(f.Sources) > 0 {
+		in += fmt.Sprintf(", after %d responses from outside", len(f.Sources))
+	}
 	if len(f.Unknown) > 0 {
-		e.add("  it had keywords that the program does not read: %s", strings.Join(f.Unknown, ", "))
+		in += fmt.Sprintf("; it had keywords that the program does not read, %d of them", len(f.Unknown))
+	}
+	e.add(e.c.quote(owner, fmt.Sprintf("%s ended in %s: %s", what, f.ErrorType, f.Message), in))
+	if len(f.Unknown) > 0 {
+		e.quote(owner, "  it had keywords that the program does not read: %s", strings.Join(f.Unknown, ", "))
 	}
 	for _, s := range f.Sources {
-		e.add("  it fetched %s: status %d, %s, %d bytes", s.URL, s.Status, s.ContentType, s.Bytes)
+		e.quote(owner, "  it fetched %s: status %d, %s, %d bytes", s.URL, s.Status, s.ContentType, s.Bytes)
 		if s.WasShape != "" {
-			e.add("  the shape of the response is now %s; at the last good run it was %s", s.Shape, s.WasShape)
+			e.add(e.c.quote(owner, fmt.Sprintf("  the shape of the response is now %s; at the last good run it was %s", s.Shape, s.WasShape), "  the shape of a response had changed"))
 		}
 		if s.Sample != "" {
-			e.add("  the response begins: %s", Clip(s.Sample, sample))
+			e.quote(owner, "  the response begins: %s", Clip(s.Sample, sample))
 		}
 	}
 }
 
-func (e *evidenceText) verdict(v *agent.Verdict) {
-	e.add("a person called an answer wrong: args %s kwargs %s were answered with %s", e.c.clip(string(rawArray(v.Args))), e.c.clip(string(v.Kwargs)), e.c.clip(answerText(v.Got, v.GotErrorType)))
+// verdict says what a person judged wrong. Where what is right is an example, everybody may read that.
+func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
+	c := e.c
+	x := c.artifact.Example(v.ExampleID)
+	shared := x != nil && x.State == agent.ExampleActive
+	input := fmt.Sprintf("args %s kwargs %s", c.clip(string(rawArray(v.Args))), c.clip(string(v.Kwargs)))
+	say := func(text string) {
+		if shared {
+			e.say("%s", text)
+		} else {
+			e.quote(owner, "%s", text)
+		}
+	}
+	form := input
+	if !shared {
+		form = "an input of the form " + c.outlined(v.Args, v.Kwargs)
+	}
+	e.add(c.quote(owner, fmt.Sprintf("a person called an answer wrong: %s were answered with %s", input, c.clip(answerText(v.Got, v.GotErrorType))),
+		fmt.Sprintf("a person called an answer wrong: %s, answered with %s", form, c.outlinedAnswer(v.Got, v.GotErrorType))))
 	switch {
 	case v.Expected != nil:
-		e.add("  the right answer is %s", e.c.clip(string(v.Expected)))
+		say("  the right answer is " + c.clip(string(v.Expected)))
 	case v.ExpectedErrorType != "":
-		e.add("  the right answer is an error of the type %s", v.ExpectedErrorType)
+		say("  the right answer is an error of the type " + v.ExpectedErrorType)
 	}
 	if v.Note != "" {
-		e.add("  the person's note: %s", Clip(v.Note, 800))
+		say("  the person's note: " + Clip(v.Note, 800))
 	}
 }
 

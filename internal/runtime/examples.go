@@ -1,14 +1,17 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -34,6 +37,7 @@ type ExampleResult struct {
 type exampleRun struct {
 	adaptive bool // a source has just changed: what was fetched before shows nothing
 	denied   bool // live fetches are denied: nobody has approved the program yet
+	guard    *manifestGuard
 }
 
 // runExample runs the generation on the example and compares.
@@ -43,9 +47,9 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 	if c.outdated(x, how.adaptive) {
 		return r
 	}
-	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context, effects: x.Effects, denied: how.denied}
+	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context, effects: x.Effects, denied: how.denied, guard: how.guard}
 	if x.CallID != "" {
-		d.callID = x.CallID
+		d.callID, d.of = x.CallID, c.ownerOfSession(ctx, x.SessionID)
 	}
 	a, ok := c.dryRun(ctx, g, d)
 	r.DurationMs = agent.Milliseconds(c.r.o.Now().Sub(began))
@@ -114,7 +118,8 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 // saying what is right: the same answer again is wrong again, and so is none. The first that breaks goes back to the
 // model.
 func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judged {
-	how := exampleRun{adaptive: adaptive, denied: c.policy.ApprovalRequired}
+	how := exampleRun{adaptive: adaptive, denied: c.policy.ApprovalRequired || cand.beyond.Load() != nil, guard: c.guardOf(cand)}
+	defer func() { cand.wentBeyond(how.guard) }()
 	active := c.artifact.ActiveExamples()
 	cand.proof.examples = examplesDigest(c.artifact)
 	for i := range active {
@@ -127,21 +132,27 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 			return c.brokenExample(r.attempt, x)
 		}
 	}
-	for _, v := range c.artifact.UnexplainedWrongs() {
-		x := agent.Example{ID: v.CallID, CallID: v.CallID, Args: v.Args, Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
+	for i, v := range c.artifact.UnexplainedWrongs() {
+		x := agent.Example{ID: "w" + strconv.Itoa(i+1), CallID: v.CallID, SessionID: v.SessionID, Args: v.Args, Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
 		if v.Got == nil {
 			x.Expect.ErrorType = v.GotErrorType
 		}
 		r := c.runExample(ctx, &cand.generation, &x, how)
 		if r.Result == ExamplePassed || r.Result == ExampleFailed && r.attempt.result.Failure != nil {
-			got := answerOf(r.attempt)
-			a := c.brokenExample(r.attempt, &x)
-			a.hint = fmt.Sprintf("for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
-				c.clip(string(rawArray(v.Args))), c.clip(string(v.Kwargs)), c.clip(got), c.clip(x.Expect.String()), c.mask(v.Note))
-			return a
+			return c.wrongAgain(r.attempt, &v)
 		}
 	}
 	return nil
+}
+
+// wrongAgain is the attempt that gives an answer which a person called wrong.
+func (c *selected) wrongAgain(a *judged, v *agent.Verdict) *judged {
+	got := answerOf(a)
+	c.breaks(a)
+	a.hint = c.quote(a.of, fmt.Sprintf("for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
+		c.clip(string(rawArray(v.Args))), c.clip(string(v.Kwargs)), c.clip(got), c.clip(answerText(v.Got, v.GotErrorType)), v.Note),
+		fmt.Sprintf("for an input of the form %s it gives an answer that a person called wrong", c.outlined(v.Args, v.Kwargs)))
+	return a
 }
 
 // answerOf is what an attempt answered, in words.
@@ -152,17 +163,22 @@ func answerOf(a *judged) string {
 	return a.outcome.ErrorType + ": " + a.outcome.ErrorMessage
 }
 
-// brokenExample is the attempt that broke an example, with what to say about it to the model only.
+// brokenExample is the attempt that broke an example, with what to say about it to the model only. What the program answers is its caller's, and where it
+// was replayed on what another's call fetched, that one's.
 func (c *opened) brokenExample(a *judged, x *agent.Example) *judged {
-	got := answerOf(a)
-	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"), agent.ClassIntrinsic
-	a.outcome.Metadata = map[string]any{"example": x.ID}
-	a.hint = fmt.Sprintf("for args %s kwargs %s the answer must be %s, it is %s",
-		c.clip(string(rawArray(x.Args))), c.clip(string(x.Kwargs)), c.clip(x.Expect.String()), c.clip(got))
+	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ", c.clip(string(rawArray(x.Args))), c.clip(string(x.Kwargs))), c.clip(x.Expect.String()), answerOf(a), ""
 	if x.Note != "" {
-		a.hint += ". " + c.mask(x.Note)
+		note = ". " + x.Note
 	}
+	c.breaks(a)
+	a.example = x.ID
+	a.hint = c.quote(cmp.Or(a.of, c.reader()), input+want+", it is "+c.clip(got)+note, input+want+", it is another"+note)
 	return a
+}
+
+// breaks makes of an attempt one that does not hold an example.
+func (c *opened) breaks(a *judged) {
+	a.outcome, a.class, a.broke = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"), agent.ClassIntrinsic, prompt.BrokeExample
 }
 
 // examplesDigest identifies what candidates are held to, so that an adoption notices a change since the proof.

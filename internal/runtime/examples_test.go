@@ -145,13 +145,13 @@ func TestBrokenExample(t *testing.T) {
 	x := example("ex_1", "2", "7")
 	x.Note = "twice"
 	a := c.brokenExample(&judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)
-	if a.hint != "for args [7] kwargs {} the answer must be 2, it is 1. twice" || a.outcome.Metadata["example"] != "ex_1" || a.class != agent.ClassIntrinsic || a.outcome.ErrorType != agent.ErrExecution {
-		t.Errorf("got %q, %+v", a.hint, a.outcome)
+	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is 1. twice" || a.hint.For("ben") != "for args [7] kwargs {} the answer must be 2, it is another. twice" || a.example != "ex_1" || a.class != agent.ClassIntrinsic || a.outcome.ErrorType != agent.ErrExecution {
+		t.Errorf("got %v, %+v", a.hint, a.outcome)
 	}
 	x.Note = ""
 	a = c.brokenExample(&judged{outcome: agent.Failed("none", "there is none")}, &x)
-	if a.hint != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
-		t.Errorf("got %q", a.hint)
+	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
+		t.Errorf("got %v", a.hint)
 	}
 }
 

@@ -19,10 +19,12 @@ type candidate struct {
 	leader      string          // the call that asked for it
 	existing    *agent.Artifact // instead of all this, when another call had stored one meanwhile
 	proof       proof
+	reach       *reach // of its predecessor, beyond which a person is asked; nil: nobody is
 	shared      bool   // with other replicas
 	withdraw    func() // stops showing it to them; nil where this one does not
 
-	unallowed atomic.Bool // a run failed for want of a person's approval
+	unallowed atomic.Bool                   // a run failed for want of a person's approval
+	beyond    atomic.Pointer[agent.Effects] // what of its reach a person has to approve before it serves; nil for nothing
 
 	mu      sync.Mutex
 	adopted string      // the ID of the generation it became; guarded by mu
@@ -79,11 +81,14 @@ type forgeResult struct {
 	owner        string        // whose call asked
 }
 
-// refusedForAnother stands for texts that quote a program written for another owner's call.
-const refusedForAnother = "a program that a call of another owner asked for was refused"
+// What stands for texts that quote a program written for another owner's call, and for what a model server said of its request.
+const (
+	refusedForAnother    = "a program that a call of another owner asked for was refused"
+	unansweredForAnother = "the request for a program, which a call of another owner made, was not answered"
+)
 
 // seenBy returns the result as a call that waited for it may keep it. What the gate says of a refused program quotes it, and so what the call
-// that asked was sent: another owner's call keeps the types of the errors only.
+// that asked was sent, and a model server may quote the request: another owner's call keeps the types of the errors only.
 func (r forgeResult) seenBy(owner, callID string) forgeResult {
 	if r.owner == owner && !r.foreign {
 		return r
@@ -94,8 +99,15 @@ func (r forgeResult) seenBy(owner, callID string) forgeResult {
 		a := &r.attempts[i]
 		a.AttemptID, a.ErrorMessage, a.Metadata, a.Hint = callID+".v", refusedForAnother, nil, ""
 	}
-	if r.failure != nil && r.class == agent.ClassIntrinsic {
-		f := agent.Failed(r.failure.ErrorType, refusedForAnother)
+	if r.failure == nil {
+		return r
+	}
+	switch f := *r.failure; {
+	case r.class == agent.ClassIntrinsic:
+		f = agent.Failed(f.ErrorType, refusedForAnother)
+		r.failure = &f
+	case f.ErrorType == agent.ErrProvider:
+		f.ErrorMessage, f.Metadata = unansweredForAnother, nil
 		r.failure = &f
 	}
 	return r

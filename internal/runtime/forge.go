@@ -7,27 +7,26 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
 // failing describes the program that the model is to repair.
 type failing struct {
 	code, checksum string
-	class          string // intrinsic, adaptive, stale, degraded
-	reason         string // of the trigger: an error type or a selection's reason
-	message        string
-	attempt        judged // zero when nothing ran
+	class          string       // intrinsic, adaptive, stale, degraded
+	reason         string       // of the trigger: an error type or a selection's reason
+	message        prompt.Quote // zero: what the attempt ended in
+	attempt        judged       // zero when nothing ran
 }
 
-func (f failing) text() string {
-	text := f.message
-	if text == "" {
-		text = f.attempt.outcome.ErrorType + ": " + f.attempt.outcome.ErrorMessage
+// failure is what the model is told of the failure.
+func (c *opened) failure(f *failing) []prompt.Quote {
+	message := f.message
+	if message == (prompt.Quote{}) {
+		message = c.mine(f.attempt.outcome.ErrorType + ": " + f.attempt.outcome.ErrorMessage)
 	}
-	if f.attempt.hint != "" {
-		text += "\n" + f.attempt.hint
-	}
-	return text
+	return []prompt.Quote{message, f.attempt.hint}
 }
 
 // A forgeRequest describes the program to forge.
@@ -66,7 +65,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 	}
 	j := rec.tryCandidate(ctx, cand)
 	if j.id == "" {
-		return rec.keepUnapproved(cand, why.attempt)
+		return rec.keepUnapproved(cand)
 	}
 	rec.ranCandidate(agent.SourceRepaired, cand, j)
 	if j.served() {
@@ -122,11 +121,11 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 	rec.changes = append(rec.changes, change)
 }
 
-// rejection is what an artifact keeps of the program. Only models see the hint, which may hold what other sessions said.
+// rejection is what an artifact keeps of the program. Only models see the hint, and only in requests of the same owner's.
 func (c *opened) rejection(r rejected, at time.Time) *agent.Rejection {
 	o := r.attempt.outcome
-	return &agent.Rejection{At: at, CallID: c.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(c.mask(o.ErrorType+": "+o.ErrorMessage), 400),
-		Hint: Clip(c.mask(r.attempt.hint), 1200), Fixture: brokenFixture(r.attempt)}
+	return &agent.Rejection{At: at, CallID: c.id, Owner: agent.LoggedOwner(c.reader()), Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(c.mask(o.ErrorType+": "+o.ErrorMessage), 400),
+		Hint: Clip(c.mask(r.attempt.hint.For(c.reader())), 1200), Fixture: r.attempt.fixture, Example: r.attempt.example}
 }
 
 func (rec *recovery) repairFailed(r rejected) { rec.reject(r, true) }
@@ -153,7 +152,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		j := rec.tryCandidate(ctx, cand)
 		if j.id == "" {
-			return rec.keepUnapproved(cand, judged{})
+			return rec.keepUnapproved(cand)
 		}
 		rec.ranCandidate(agent.SourceGenerated, cand, j)
 		if j.served() {
@@ -191,12 +190,12 @@ func (rec *recovery) countExhaustion(stage string) {
 
 // alone reports whether the program is for this call only: a switch demands a new one each time, or the method's
 // programs answer one question.
-func (rec *recovery) alone() bool {
-	switch rec.decision.Reason {
+func (s *selected) alone() bool {
+	switch s.decision.Reason {
 	case ReasonDispatch, ReasonForced, ReasonReadDisabled, ReasonNotCanary, ReasonNotCacheable, ReasonQuarantined:
 		return true
 	}
-	return rec.dispatch()
+	return s.dispatch()
 }
 
 // askedByPerson reports whether a person asked for another program: it may answer differently than its predecessor.
@@ -212,13 +211,16 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	if broken := rec.prove(ctx, cand, rec.adaptive, rec.askedByPerson()); broken != nil {
 		return *broken
 	}
-	if rec.policy.ApprovalRequired {
+	if rec.policy.ApprovalRequired || cand.beyond.Load() != nil {
 		return judged{}
 	}
 	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
-	j := rec.try(ctx, &cand.generation)
+	j := rec.try(ctx, &cand.generation, rec.guardOf(cand))
+	if cand.wentBeyond(j.guard) {
+		return judged{}
+	}
 	if j.misnamed() { // it was written for this very call
-		j.class, j.hint = agent.ClassIntrinsic, "The call gives the keywords "+strings.Join(j.unknown, ", ")+", which the program does not read."
+		j.class, j.hint = agent.ClassIntrinsic, rec.mine("The call gives the keywords "+strings.Join(j.unknown, ", ")+", which the program does not read.")
 	}
 	return j
 }

@@ -25,7 +25,11 @@ func (rec *recovery) backingOff() (backoff, bool) {
 
 // triedBefore is the outcome of a call during the delay after a failed forge. It reveals nothing about other callers' requests.
 func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
-	o := agent.Failed(wait.errorType, "no program could be had for this method a moment ago; it is tried again later")
+	errorType := wait.errorType
+	if wait.owner != rec.reader() {
+		errorType = rec.namedType(errorType)
+	}
+	o := agent.Failed(errorType, "no program could be had for this method a moment ago; it is tried again later")
 	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.r.o.Now()).Milliseconds()}
 	o.Retriable = true
 	rec.class = agent.ClassIntrinsic
@@ -66,9 +70,9 @@ func (rec *recovery) clearBackoff() {
 	if rec.trail.requested == 0 {
 		return
 	}
-	failed := agent.ErrExecution
+	failed := lapse{errorType: agent.ErrExecution, owner: rec.reader()}
 	if len(rec.trail.failures) > 0 { // the replaced program's own failure
-		failed = rec.trail.failures[0].ErrorType
+		failed.errorType = rec.trail.failures[0].ErrorType
 	}
 	lasted := rec.decision.Generation.SuccessCount >= agent.Window
 	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.r.o.Now(), rec.policy)
@@ -91,7 +95,7 @@ func (a *adoption) proven() bool {
 // candidate, if there is one, runs during the delay.
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata) // it is shown to the model of another call
-	until := rec.r.backoffs.failed(rec.backoffKey(), o, cand, rec.r.o.Now(), rec.policy.Backoff)
+	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{o.ErrorType, o.ErrorMessage, rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 	if !rec.askedByPerson() || rec.artifact == nil {
 		return

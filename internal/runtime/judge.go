@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -23,11 +24,18 @@ type judged struct {
 	violation *contract.Violation // and broke it
 	shapes    map[string]string   // of what came in, when the outcome is ok
 	outlines  map[string]string   // the same in words
-	hint      string              // a correction for the model
+	hint      prompt.Quote        // a correction for the model
 	drifting  bool                // it may come of a source that changed
 	denied    bool                // of a dry run: a nested call was denied
 	unallowed bool                // it failed for want of a person's approval
 	passedOn  bool                // the program returned the failure of a nested call for which it is not to blame
+
+	of string // of a dry run: whose input and sources it was run on; "" for the call's own
+
+	// Of a proof that failed.
+	broke   string // prompt.BrokeExample or prompt.BrokeFixture
+	fixture string // the call whose answer it changed
+	example string // the example that it does not hold
 }
 
 // served reports whether the attempt answers the call: an ok value, an authored error, an interruption, or an outage that
@@ -47,7 +55,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		j.outcome, j.class = interrupt.Outcome(ctx)
 		return j
 	case res.Failure != nil:
-		j.outcome, j.hint = failed(res.Failure), res.Failure.Hint
+		j.outcome, j.hint = failed(res.Failure), s.mine(res.Failure.Hint)
 		if refusal(res.Failure.Type) {
 			j.stage = stageValidation
 		}

@@ -16,7 +16,7 @@ import (
 // prompt renders what the model is asked for the order. It runs in a flight. What cannot be read for it (known tools,
 // history) is left out: a poorer prompt is better than no program.
 func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) []provider.Message {
-	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.shown().args, Kwargs: c.shownKwargs(), Depth: c.depth, Contract: c.terms.contract,
+	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: c.shown().args, Kwargs: c.shownKwargs(), Depth: c.depth, Contract: c.terms.contract,
 		KnownTools: c.knownTools(ctx), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
 	c.previewHistory(ctx, &in)
@@ -28,15 +28,15 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.
 		in.Earlier = g.Code // it will be held to answers that it cannot know
 	}
 	if o.kind == provider.KindRepair {
-		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, c.mask(o.basis.text())
-		in.FailureMetadata = c.maskData(o.basis.attempt.outcome.Metadata)
+		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, c.failure(&o.basis)
+		in.FailureMetadata, in.Broke = c.maskData(o.basis.attempt.outcome.Metadata), o.basis.attempt.broke
 	}
 	for _, f := range failures {
 		text := f.Stage + ": " + f.ErrorType + ": " + f.ErrorMessage
 		if f.Hint != "" {
 			text += ": " + f.Hint
 		}
-		in.Feedback = append(in.Feedback, c.mask(text))
+		in.Feedback = append(in.Feedback, c.mine(text))
 	}
 	messages := prompt.Program(in)
 	for i := range messages {

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // proof is what a candidate showed before it may serve: that it holds every active example, and that it answers its
@@ -90,7 +87,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 		return a
 	}
 	if p.done {
-		return p.broken
+		return c.ownProof(p.broken)
 	}
 	now := c.refreshed(ctx)
 	broken := now.proveExamples(ctx, cand, adaptive)
@@ -100,8 +97,28 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	if broken != nil && broken.class != agent.ClassIntrinsic {
 		return broken // interrupted
 	}
+	if broken != nil && broken.of == "" {
+		broken.of = c.reader() // calls of others may wait for the same proof
+	}
 	p.done, p.broken = true, broken
-	return broken
+	return c.ownProof(broken)
+}
+
+// ownProof is the failed proof, which may have been found for another call, as this one may keep and show it; nil for nil.
+func (c *opened) ownProof(found *judged) *judged {
+	if found == nil {
+		return nil
+	}
+	own := *found
+	own.id = c.id + own.id[strings.IndexByte(own.id, '.'):]
+	own.outcome.Metadata = nil
+	switch {
+	case own.fixture != "" && own.of == c.reader():
+		own.outcome.Metadata = map[string]any{"fixture": own.fixture}
+	case own.example != "":
+		own.outcome.Metadata = map[string]any{"example": own.example}
+	}
+	return &own
 }
 
 // refreshed is the selection with the artifact of now: while a model wrote, calls have left fixtures and people examples.
@@ -227,51 +244,6 @@ func changedAnswer(f agent.Fixture, now *judged) agent.ChangedAnswer {
 		ch.Now = res.Value
 	}
 	return ch
-}
-
-// rerun runs the candidate on the fixture. It returns the attempt that answers differently or was interrupted, and whether
-// the value came out the same; neither when the fixture can show nothing about the candidate.
-func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i int) (broken *judged, reproduced bool) {
-	effects := f.Effects
-	if effects == nil {
-		effects = sandbox.EmptyJournal()
-	}
-	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs, context: f.Context, effects: effects}
-	a, ok := c.dryRun(ctx, &cand.generation, d)
-	if !ok {
-		return nil, false
-	}
-	got := ""
-	switch res := a.result; {
-	case a.class == agent.ClassNone && (ctx.Err() != nil || res.Failure != nil):
-		return a, false
-	case diverged(&res):
-		return nil, false // it asks for something else: the journal cannot show whether it answers well
-	case res.Failure != nil:
-		got = res.Failure.Type + ": " + res.Failure.Message
-	case res.Authored != nil:
-		got = res.Authored.Type + ": " + res.Authored.Message
-	case sameExact(res.Value, f.Value), bytes.Contains(f.Value, []byte(mask.Masked)) && c.sameShown(res.Value, f.Value):
-		return nil, true
-	default:
-		got = string(res.Value)
-	}
-	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"), agent.ClassIntrinsic
-	a.outcome.Metadata = map[string]any{"fixture": f.CallID}
-	// For the model only: the fixture may be another session's, whose arguments and values this call's record must not keep.
-	a.hint = fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
-		c.clip(string(rawArray(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got))
-	return a, false
-}
-
-func diverged(res *sandbox.Result) bool {
-	return res.Failure != nil && res.Failure.Detail == sandbox.DetailDiverged
-}
-
-// brokenFixture names the fixture that the attempt broke, or "".
-func brokenFixture(a judged) string {
-	id, _ := a.outcome.Metadata["fixture"].(string)
-	return id
 }
 
 // rawArray joins values to a JSON array.

@@ -155,10 +155,10 @@ func TestProofIsDoneOnce(t *testing.T) {
 		t.Fatalf("interrupted: %+v", broken)
 	}
 	broken := s.prove(t.Context(), cand, false, false)
-	if broken == nil || broken.class != agent.ClassIntrinsic || brokenFixture(*broken) == "" || !strings.HasSuffix(broken.id, ".f1") || broken.hint != "for args [7] kwargs {} the answer was 1, now it is 2" {
+	if broken == nil || broken.class != agent.ClassIntrinsic || broken.fixture == "" || !strings.HasSuffix(broken.id, ".f1") || broken.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
 		t.Fatalf("broken: %+v", broken)
 	}
-	if again := s.prove(t.Context(), cand, false, false); again != broken || ran != 2 {
+	if again := s.prove(t.Context(), cand, false, false); again == nil || again.fixture != broken.fixture || again.hint != broken.hint || ran != 2 {
 		t.Errorf("the proof was done again: %d runs", ran)
 	}
 	cand.proof.turn <- struct{}{} // another call is at it
@@ -173,7 +173,7 @@ func TestProofIsDoneOnce(t *testing.T) {
 	}
 	box.Programs["boom"] = runtimetest.Breaks(agent.ErrExecution, "boom")
 	boom := &candidate{generation: agent.Generation{Code: "boom", CodeChecksum: agent.Checksum("boom")}, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(t.Context(), boom, false, true); broken == nil || !strings.HasSuffix(broken.hint, "now it is execution: boom") {
+	if broken := s.prove(t.Context(), boom, false, true); broken == nil || !strings.HasSuffix(broken.hint.For(agent.LocalOwner), "now it is execution: boom") {
 		t.Errorf("a failure: %+v", broken)
 	}
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
 
 // A recovery takes a selected call to its answer: it runs programs, and has failing ones repaired or replaced within the
@@ -15,8 +17,10 @@ import (
 type recovery struct {
 	*answered
 	budgets budgets
-	outage  bool // the provider failed, so the failure does not count against the method
-	reused  bool // the candidate comes from an earlier call
+	outage  bool   // the provider failed, so the failure does not count against the method
+	reused  bool   // the candidate comes from an earlier call
+	waits   bool   // a candidate waits for a person, and what served before answers
+	failed  judged // the stored program's attempt; zero when it did not run, or served
 }
 
 // budgets are the recoveries that the policy leaves to this call.
@@ -49,7 +53,7 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 		return rec.runStored(ctx, g)
 	}
 	if rec.decision.Decision == agent.DecideRefuse {
-		return rec.waitsForApproval()
+		return rec.refused()
 	}
 	if wait, yes := rec.backingOff(); yes {
 		return rec.fallBack(ctx, rec.triedBefore(wait))
@@ -66,15 +70,22 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 	return rec.fallBack(ctx, rec.updateBackoff(o))
 }
 
+// refused answers where the program that there is waits for a person, and no other may run.
+func (rec *recovery) refused() agent.Outcome {
+	if rec.decision.Reason == ReasonNewReach {
+		return rec.waitsForApproval(rec.artifact.Current().Beyond)
+	}
+	return rec.waitsForApproval(nil)
+}
+
 // fallBack answers with the program that serves when no new one could be had: a working program is not taken out of
 // service by a repair, a regeneration or a correction that has not succeeded. o is the answer without one.
 func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcome {
 	g := rec.decision.Fallback
-	waits := rec.policy.ApprovalRequired // an adopted candidate did not answer: it waits for a person
-	if g == nil || o.OK() || ctx.Err() != nil || rec.adopting != nil && !waits {
+	if g == nil || o.OK() || ctx.Err() != nil || rec.adopting != nil && !rec.waits {
 		return o
 	}
-	j := rec.try(ctx, g)
+	j := rec.try(ctx, g, rec.guard())
 	rec.count(ctx, g, j)
 	if rec.adopting == nil && (rec.class == agent.ClassAuthored || rec.last.unallowed) && !j.outcome.OK() {
 		return o // the error of the candidate is as honest as any, or says what a person can do; where the old program has a value, the new one is no better
@@ -87,13 +98,16 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	if after, waits := o.Metadata["retry_after_ms"]; waits && !answer.OK() {
 		answer.Metadata = with(answer.Metadata, "retry_after_ms", after)
 	}
+	if rec.waits {
+		return rec.announced(answer, rec.adopting.beyond())
+	}
 	return answer
 }
 
-// try runs and judges the generation, a stored one or a candidate's.
-func (rec *recovery) try(ctx context.Context, g *agent.Generation) judged {
+// try runs and judges the generation, a stored one or a candidate's, within what the guard permits.
+func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *manifestGuard) judged {
 	rec.attempts++
-	a := rec.run(ctx, rec.id+"."+strconv.Itoa(rec.attempts), g)
+	a := rec.run(ctx, rec.id+"."+strconv.Itoa(rec.attempts), g, guard)
 	rec.predicted.Add(a.predicted)
 	rec.stages.Gate += a.result.Timing.Gate
 	rec.stages.Run += a.result.Timing.Run
@@ -108,9 +122,10 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation) judged {
 
 // runStored runs a stored generation. When it fails, the call recovers: repair first, then a new program.
 func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.Outcome {
-	j := rec.try(ctx, g)
+	j := rec.try(ctx, g, rec.guard())
 	rec.ran(agent.SourcePersisted, g, j)
 	rec.count(ctx, g, j)
+	rec.failed, rec.reached = j, j.effectsOfRun()
 	if rec.widens(g, j) {
 		return rec.updateBackoff(rec.widen(ctx, g, j))
 	}
@@ -122,8 +137,11 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 		rec.drifted = changedSources(Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes})
 		rec.adaptive = true
 	}
-	if rec.artifact.Pinned || rec.decision.Reason == ReasonApprovalRequired { // a newer program waits already
+	switch {
+	case rec.artifact.Pinned, rec.decision.Reason == ReasonApprovalRequired:
 		return rec.keep(j)
+	case rec.decision.Reason == ReasonNewReach: // a newer program waits already
+		return rec.announced(rec.keep(j), rec.artifact.Current().Beyond)
 	}
 	if wait, yes := rec.backingOff(); yes {
 		o := rec.keep(j)
@@ -141,7 +159,7 @@ func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j jud
 	case rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen:
 		return rec.replace(ctx, g, budgetExhausted, j)
 	}
-	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType, attempt: j})
+	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class), reason: rec.namedType(j.outcome.ErrorType), attempt: j})
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, or it fails too often.
@@ -149,13 +167,13 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.decision.Reason}
 	switch rec.decision.Reason {
 	case ReasonContractChanged:
-		why.message = "The contract changed since this program was written. It must keep the contract given above."
+		why.message = prompt.Public("The contract changed since this program was written. It must keep the contract given above.")
 	case ReasonArgsIgnored:
-		why.message = "This program ignores its arguments; the call has arguments that must matter."
+		why.message = prompt.Public("This program ignores its arguments; the call has arguments that must matter.")
 	default:
 		why.class = "degraded"
-		why.message = fmt.Sprintf("This program fails too often: %.0f%% of its recent calls. Last failure: %s",
-			100*rec.decision.Figures.RecentFailureRate, rec.artifact.LastFailureReason)
+		often := fmt.Sprintf("This program fails too often: %.0f%% of its recent calls.", 100*rec.decision.Figures.RecentFailureRate)
+		why.message = rec.quote(cmp.Or(rec.artifact.LastFailureOwner, agent.LocalOwner), often+" Last failure: "+rec.artifact.LastFailureReason, often)
 		if rec.artifact.LastFailureClass != agent.ClassNone {
 			why.class = string(rec.artifact.LastFailureClass)
 		}
@@ -181,10 +199,10 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		change.Fixture = rec.provenFixture(ctx, g, j)
 		change.Effects, change.Grow = j.firstSeen(g.Effects), rec.policy.Effects == agent.EffectsObserve
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
-			change.Shapes, change.Outlines = j.shapes, j.outlines
+			change.Shapes, change.Outlines, change.Owner = j.shapes, j.outlines, agent.LoggedOwner(rec.reader())
 		}
 	} else {
-		change.ErrorType, change.Reason = j.outcome.ErrorType, Clip(rec.mask(j.outcome.ErrorMessage), 400)
+		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType, Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
 		change.Failure = rec.failureOf(g, j)
 	}
 	rec.changes = append(rec.changes, change)
@@ -200,7 +218,7 @@ func (rec *recovery) note(j judged) {
 	rec.progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.id, "stage": j.stage, "error_type": j.outcome.ErrorType,
 		"error_message": message, "failure_class": j.class})
 	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage,
-		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class, Metadata: rec.maskData(j.outcome.Metadata), Hint: rec.mask(j.hint)})
+		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class, Metadata: rec.maskData(j.outcome.Metadata), Hint: rec.mask(j.hint.For(rec.reader()))})
 	if j.stage == stageExecution || j.stage == stageOutcome {
 		rec.trail.rolledBack = true
 	}

@@ -25,12 +25,12 @@ func (c *opened) registry(most int) *registryView {
 	return &registryView{call: c, left: most, seen: map[store.Target]shownMethod{}}
 }
 
-// reader is who the models and programs of the call work for.
-func (c *opened) reader() agent.Reader { return agent.Reader{Owner: c.owner, Operates: c.operates} }
+// asker is who the models and programs of the call work for.
+func (c *opened) asker() agent.Reader { return agent.Reader{Owner: c.owner, Operates: c.operates} }
 
 // tool returns the tool with what may be seen of it, and whether it is to be shown at all.
 func (v *registryView) tool(ctx context.Context, t store.RankedTool) (store.RankedTool, bool) {
-	r := v.call.reader()
+	r := v.call.asker()
 	readable := t.Tool.Audience().Has(r)
 	if !readable {
 		t.Tool.Contract, t.Tool.Methods = agent.Contract{}, nil
@@ -58,7 +58,7 @@ func (v *registryView) method(ctx context.Context, t *agent.Tool, method string)
 	v.left--
 	if a, err := v.call.r.store.Artifact(ctx, t.Role, method); err == nil {
 		var d agent.Description
-		if d, m.shown = a.ShownTo(v.call.reader(), a.Current(), t.ByPerson); d.Generation != nil {
+		if d, m.shown = a.ShownTo(v.call.asker(), a.Current(), t.ByPerson); d.Generation != nil {
 			m.takes = d.Generation.Interface
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -36,7 +38,7 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 			return
 		}
 		if a.Reason != "" && c.asksForProgram(a) {
-			e.add("a person's reason to ask for this program: %s", Clip(a.Reason, 600))
+			e.say("a person's reason to ask for this program: %s", Clip(a.Reason, 600))
 			shown++
 		}
 	}
@@ -66,13 +68,13 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 	for _, n := range slices.Backward(known.Notes) {
 		if reasons := strings.Join(n.Weak, ", "); reasons != "" && weak < shownRemarks && !shown[reasons] {
 			weak, shown[reasons] = weak+1, true
-			e.add("a weak answer (%s): args %s were answered with %s", reasons, Clip(c.argsOf(ctx, n.CallID), 120), Clip(c.valueOf(ctx, n.CallID), 200))
+			e.add(c.weakAnswer(c.loggedCall(ctx, n.CallID), n.Weak))
 		}
 		if n.CorrectedBy != "" && again < shownRemarks {
-			line := fmt.Sprintf("after an answer to args %s the caller asked again: %s", Clip(c.argsOf(ctx, n.CallID), 120), Clip(c.argsOf(ctx, n.CorrectedBy), 120))
-			if !shown[line] {
+			q := c.askedAgain(c.loggedCall(ctx, n.CallID), c.loggedCall(ctx, n.CorrectedBy))
+			if line := q.For(c.reader()); !shown[line] {
 				again, shown[line] = again+1, true
-				e.add("%s", line)
+				e.add(q)
 			}
 		}
 		if weak == shownRemarks && again == shownRemarks {
@@ -81,21 +83,37 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 	}
 }
 
-// argsOf are the arguments of a call, secrets masked, while the log has it.
-func (c *selected) argsOf(ctx context.Context, callID string) string {
-	got, err := c.r.store.Call(ctx, callID)
-	if err != nil {
-		return "that are not kept any more"
-	}
-	return string(rawArray(got.Log.Args))
+func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
+	return c.quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s", strings.Join(reasons, ", "), Clip(was.args, 120), Clip(was.value, 200)),
+		fmt.Sprintf("a weak answer (%s) to an input of the form %s", strings.Join(evolve.WeakKinds(reasons, c.declared), ", "), was.form))
 }
 
-// valueOf is the value of a call while it is kept, secrets masked.
-func (c *selected) valueOf(ctx context.Context, callID string) string {
+func (c *selected) askedAgain(was, next loggedCall) prompt.Quote {
+	return c.quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", Clip(was.args, 120), Clip(next.args, 120)),
+		"after an answer to an input of the form "+was.form+" the caller asked again")
+}
+
+// A loggedCall is what the log has of a call, secrets masked.
+type loggedCall struct {
+	owner string // "" where that is not known
+	args  string
+	value string
+	form  string // of the arguments, without content
+}
+
+func (c *selected) loggedCall(ctx context.Context, callID string) loggedCall {
+	was := loggedCall{args: "that are not kept any more", value: "a value that is not kept any more", form: "that is not kept any more"}
 	got, err := c.r.store.Call(ctx, callID)
-	if err != nil || got.Outcome == nil {
-		return "a value that is not kept any more"
+	if err != nil {
+		return was
 	}
-	masked, _ := c.rules.JSON(got.Outcome.Value)
-	return string(masked)
+	if was.owner = got.Log.Owner; was.owner == "" {
+		was.owner = c.ownerOfSession(ctx, got.Log.SessionID)
+	}
+	was.args, was.form = string(rawArray(got.Log.Args)), c.outlined(got.Log.Args, got.Log.Kwargs)
+	if got.Outcome != nil {
+		masked, _ := c.rules.JSON(got.Outcome.Value)
+		was.value = string(masked)
+	}
+	return was
 }

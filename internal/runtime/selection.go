@@ -28,6 +28,7 @@ const (
 	ReasonContractChanged  = "contract_changed"
 	ReasonDegraded         = "degraded"
 	ReasonApprovalRequired = "approval_required"
+	ReasonNewReach         = "new_reach"    // the current program reaches what no predecessor did, and waits for a person
 	ReasonUnproven         = "unproven"     // it never answered with a value, and gave authored errors in a row
 	ReasonCorrection       = "correction"   // a person called an answer wrong
 	ReasonNotPromoted      = "not_promoted" // another generation has come further in its lifecycle
@@ -82,10 +83,13 @@ func Select(in SelectInput) Decision {
 	d := Decision{Decision: agent.DecideForge, Generation: g, Figures: figures(a, g)}
 	if d.Reason = forgeReason(in, a, g); d.Reason != "" {
 		d.Fallback = fallback(in, a, g, d.Reason)
+		if in.waits(a, g) == ReasonNewReach {
+			d.Generation = in.serving(a) // nobody has let the newest one be a predecessor
+		}
 		return d
 	}
-	if p.ApprovalRequired && !g.Approved {
-		return selectApproved(in, a, d)
+	if why := in.waits(a, g); why != "" {
+		return selectServing(in, a, d, why)
 	}
 	if a.Pinned {
 		return Decision{Decision: agent.DecideRun, Reason: ReasonPinned, Generation: g}
@@ -126,38 +130,7 @@ const unprovenStreak = 2
 
 // serves reports whether a generation other than the current one may answer.
 func (in *SelectInput) serves(a *agent.Artifact, g *agent.Generation) bool {
-	return !g.Aside && (!in.Policy.ApprovalRequired || g.Approved) && !Degraded(g, in.Policy.Degraded) && forgeReason(*in, a, g) == ""
-}
-
-// selectApproved selects while the current generation waits for a person's approval: the newest approved healthy
-// generation that keeps the contract answers, else the newest approved one that may run, else nothing runs.
-func selectApproved(in SelectInput, a *agent.Artifact, d Decision) Decision {
-	if g := in.approved(a); g != nil {
-		return Decision{Decision: agent.DecideRun, Reason: ReasonApprovalRequired, Generation: g}
-	}
-	d.Decision, d.Reason = agent.DecideRefuse, ReasonApprovalRequired
-	return d
-}
-
-// approved returns the newest approved healthy generation that keeps the contract, else the newest approved one that may
-// run, else nil. Those that the current one comes of go before others: after a rollback what was left behind stays behind.
-func (in *SelectInput) approved(a *agent.Artifact) *agent.Generation {
-	fits := func(g *agent.Generation) bool {
-		return in.CheckedFingerprint == agent.FingerprintNone || g.CheckedFingerprint == in.CheckedFingerprint
-	}
-	var any *agent.Generation
-	for _, g := range append(a.Lineage(), a.Generations...) {
-		if !g.Approved || g.Aside || runnable(*in, a, g) != "" {
-			continue
-		}
-		if fits(g) && !Degraded(g, in.Policy.Degraded) {
-			return g
-		}
-		if any == nil {
-			any = g
-		}
-	}
-	return any
+	return !g.Aside && in.waits(a, g) == "" && !Degraded(g, in.Policy.Degraded) && forgeReason(*in, a, g) == ""
 }
 
 // fallback is the generation that answers when no new program can be had for that reason, or nil: one that may run, but
@@ -166,8 +139,8 @@ func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason str
 	switch {
 	case reason != ReasonRequested && reason != ReasonCorrection:
 		return nil
-	case in.Policy.ApprovalRequired:
-		return in.approved(a)
+	case in.Policy.ApprovalRequired, in.waits(a, g) != "":
+		return in.serving(a)
 	case runnable(in, a, g) != "":
 		return nil
 	}

@@ -128,7 +128,8 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 			Msg("the program that another replica left does not pass the gate here")
 		return nil
 	}
-	cand := w.candidate(q, shared.Reply, checksum, facts)
+	w.before = w.reachBefore(ctx, q.predecessor)
+	cand := w.candidate(q, shared.Reply, facts)
 	cand.shared, cand.generation.Interface, cand.generation.CreatedAt, cand.generation.Owner = true, takes, shared.CreatedAt, shared.Owner
 	return cand
 }

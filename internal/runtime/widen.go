@@ -25,7 +25,7 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	if !j.misnamed() || g.UnknownStreak+1 < unknownStreak {
 		return false
 	}
-	if !rec.policy.RepairEnabled || rec.artifact.Pinned || rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen || rec.decision.Reason == ReasonApprovalRequired {
+	if !rec.policy.RepairEnabled || rec.artifact.Pinned || rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen || rec.decision.Reason == ReasonApprovalRequired || rec.decision.Reason == ReasonNewReach {
 		return false
 	}
 	_, waits := rec.backingOff()
@@ -36,8 +36,8 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 // honest as before.
 func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: reasonUnknown, reason: reasonUnknown, attempt: j,
-		message: fmt.Sprintf("%s: %s\nThe callers' keywords %s are unknown to this program, which takes %s. Read each as what it means, beside the names that the program reads now; where one means nothing here, keep the error.",
-			j.outcome.ErrorType, j.outcome.ErrorMessage, strings.Join(j.unknown, ", "), j.takes.Signature(rec.method))}
+		message: rec.mine(fmt.Sprintf("%s: %s\nThe callers' keywords %s are unknown to this program, which takes %s. Read each as what it means, beside the names that the program reads now; where one means nothing here, keep the error.",
+			j.outcome.ErrorType, j.outcome.ErrorMessage, strings.Join(j.unknown, ", "), j.takes.Signature(rec.method)))}
 	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: "repair:" + reasonUnknown, basis: why, predecessor: g})
 	if cand == nil {
 		refused := rec.class == agent.ClassIntrinsic
@@ -50,7 +50,7 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) a
 	next := rec.tryCandidate(ctx, cand)
 	switch {
 	case next.id == "":
-		return rec.keepUnapproved(cand, j)
+		return rec.keepUnapproved(cand)
 	case next.outcome.OK():
 		rec.ranCandidate(agent.SourceRepaired, cand, next)
 		return rec.adoptRepair(ctx, cand, next)

@@ -161,6 +161,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			return w.res
 		}
 	}
+	w.before = w.reachBefore(ctx, q.predecessor)
 	for {
 		messages := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.res.attempts...))
 		w.res.system, w.res.user = promptTexts(messages)
@@ -176,7 +177,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			takes, refused = w.describe(q, reply, facts)
 		}
 		if refused == nil {
-			w.res.candidate, w.reply = w.candidate(q, reply, checksum, facts), reply
+			w.res.candidate, w.reply = w.candidate(q, reply, facts), reply
 			w.res.candidate.generation.Interface = takes
 			return w.res
 		}
@@ -206,7 +207,7 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, code, checksum str
 		w.res.failure, w.res.class = &out, agent.ClassNone
 		return q, false
 	}
-	j := judged{attempted: attempted{id: w.id + ".v"}, stage: stageValidation, outcome: out, class: agent.ClassIntrinsic, hint: why.Hint}
+	j := judged{attempted: attempted{id: w.id + ".v"}, stage: stageValidation, outcome: out, class: agent.ClassIntrinsic, hint: w.mine(why.Hint)}
 	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage, ErrorType: why.Type,
 		ErrorMessage: Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
 	w.r.metrics.Guardrail(why.Type)
@@ -281,10 +282,12 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 }
 
 // candidate makes the generation that the program would become.
-func (w *writer) candidate(q forgeRequest, reply provider.Reply, checksum string, facts *report.Facts) *candidate {
-	g := agent.Generation{Trigger: q.trigger, Code: reply.Code, CodeChecksum: checksum, Dependencies: facts.Imports,
+func (w *writer) candidate(q forgeRequest, reply provider.Reply, facts *report.Facts) *candidate {
+	g := agent.Generation{Trigger: q.trigger, Code: reply.Code, CodeChecksum: agent.Checksum(reply.Code), Dependencies: facts.Imports,
 		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts)
-	return &candidate{generation: g, predecessor: q.predecessor, leader: w.id, proof: proof{turn: make(chan struct{}, 1)}}
+	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.id, reach: w.before, proof: proof{turn: make(chan struct{}, 1)}}
+	cand.beyond.Store(w.before.beyond(&g))
+	return cand
 }

@@ -1139,6 +1139,24 @@ func (e PolicyMcpExpose) Valid() bool {
 	}
 }
 
+// Defines values for PolicyNewReach.
+const (
+	PolicyNewReachAllow PolicyNewReach = "allow"
+	PolicyNewReachAsk   PolicyNewReach = "ask"
+)
+
+// Valid indicates whether the value is a known member of the PolicyNewReach enum.
+func (e PolicyNewReach) Valid() bool {
+	switch e {
+	case PolicyNewReachAllow:
+		return true
+	case PolicyNewReachAsk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PolicyPatchCorrection.
 const (
 	PolicyPatchCorrectionBackground  PolicyPatchCorrection = "background"
@@ -1217,6 +1235,27 @@ func (e PolicyPatchMcpExpose) Valid() bool {
 	case PolicyPatchMcpExposeApproved:
 		return true
 	case PolicyPatchMcpExposeDurable:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyPatchNewReach.
+const (
+	PolicyPatchNewReachAllow       PolicyPatchNewReach = "allow"
+	PolicyPatchNewReachAsk         PolicyPatchNewReach = "ask"
+	PolicyPatchNewReachLessThanNil PolicyPatchNewReach = "<nil>"
+)
+
+// Valid indicates whether the value is a known member of the PolicyPatchNewReach enum.
+func (e PolicyPatchNewReach) Valid() bool {
+	switch e {
+	case PolicyPatchNewReachAllow:
+		return true
+	case PolicyPatchNewReachAsk:
+		return true
+	case PolicyPatchNewReachLessThanNil:
 		return true
 	default:
 		return false
@@ -3153,7 +3192,7 @@ type ErrorOutcome struct {
 	// ErrorType One of the runtime, or one of the program where authored is true.
 	ErrorType string `json:"error_type"`
 
-	// Metadata Such as mismatch, expected_shape and actual_shape.
+	// Metadata Such as mismatch, expected_shape and actual_shape; where a person has to approve something, approve with the request and lacks with what for, and repair: awaiting_approval where another program waits for it.
 	Metadata   map[string]interface{} `json:"metadata,omitempty"`
 	MethodName string                 `json:"method_name"`
 	Ok         ErrorOutcomeOk         `json:"ok"`
@@ -3364,9 +3403,12 @@ type Generation struct {
 	AuthoredErrorCount int   `json:"authored_error_count"`
 
 	// AuthoredStreak Authored errors in a row.
-	AuthoredStreak     *int   `json:"authored_streak,omitempty"`
-	CacheabilityReason string `json:"cacheability_reason"`
-	Cacheable          bool   `json:"cacheable"`
+	AuthoredStreak *int `json:"authored_streak,omitempty"`
+
+	// Beyond What a person was to be asked about when it was written (policy new_reach): what its predecessors never reached; `*` for what it computes.
+	Beyond             *Effects `json:"beyond,omitempty"`
+	CacheabilityReason string   `json:"cacheability_reason"`
+	Cacheable          bool     `json:"cacheable"`
 
 	// Callers The first two owners whose own calls it answered ok. Absent without `operate`.
 	Callers *[]string `json:"callers,omitempty"`
@@ -4241,8 +4283,11 @@ type Policy struct {
 		MinCalls int `json:"min_calls"`
 		MinCPUMs int `json:"min_cpu_ms"`
 	} `json:"native"`
-	NestedCallBudget    int `json:"nested_call_budget"`
-	OutcomeRepairBudget int `json:"outcome_repair_budget"`
+	NestedCallBudget int `json:"nested_call_budget"`
+
+	// NewReach A program that a model wrote to take another's place, and that reaches a host, a writing method or a tool that the other never did: it waits for a person, or serves.
+	NewReach            PolicyNewReach `json:"new_reach"`
+	OutcomeRepairBudget int            `json:"outcome_repair_budget"`
 
 	// PredictBudget Questions to the model that a program may ask in one run; a nested call and a repaired program have their own; 0 forbids them.
 	PredictBudget int `json:"predict_budget"`
@@ -4319,6 +4364,9 @@ type PolicyMaintenanceMode string
 // PolicyMcpExpose What the program that answers must be for agents to see its method.
 type PolicyMcpExpose string
 
+// PolicyNewReach A program that a model wrote to take another's place, and that reaches a host, a writing method or a tool that the other never did: it waits for a person, or serves.
+type PolicyNewReach string
+
 // PolicyPatch A JSON merge patch (RFC 7396) of the policy; a null brings a default back.
 type PolicyPatch struct {
 	// ApprovalRequired A forged program waits for a person before its first run.
@@ -4383,8 +4431,11 @@ type PolicyPatch struct {
 		MinCalls *int `json:"min_calls,omitempty"`
 		MinCPUMs *int `json:"min_cpu_ms,omitempty"`
 	} `json:"native,omitempty"`
-	NestedCallBudget    *int `json:"nested_call_budget,omitempty"`
-	OutcomeRepairBudget *int `json:"outcome_repair_budget,omitempty"`
+	NestedCallBudget *int `json:"nested_call_budget,omitempty"`
+
+	// NewReach A program that a model wrote to take another's place, and that reaches a host, a writing method or a tool that the other never did: it waits for a person, or serves.
+	NewReach            *PolicyPatchNewReach `json:"new_reach,omitempty"`
+	OutcomeRepairBudget *int                 `json:"outcome_repair_budget,omitempty"`
 
 	// PredictBudget Questions to the model that a program may ask in one run; a nested call and a repaired program have their own; 0 forbids them.
 	PredictBudget *int `json:"predict_budget,omitempty"`
@@ -4458,6 +4509,9 @@ type PolicyPatchMaintenanceMode string
 
 // PolicyPatchMcpExpose defines model for PolicyPatch.Mcp.Expose.
 type PolicyPatchMcpExpose string
+
+// PolicyPatchNewReach A program that a model wrote to take another's place, and that reaches a host, a writing method or a tool that the other never did: it waits for a person, or serves.
+type PolicyPatchNewReach string
 
 // PolicySimulation defines model for PolicySimulation.
 type PolicySimulation struct {
@@ -4713,6 +4767,9 @@ type Rejection struct {
 	At           time.Time `json:"at"`
 	CallID       string    `json:"call_id"`
 	CodeChecksum string    `json:"code_checksum"`
+
+	// Example The id of the example that broke.
+	Example *string `json:"example,omitempty"`
 
 	// Fixture The call id of the fixture that broke.
 	Fixture *string `json:"fixture,omitempty"`
@@ -6877,7 +6934,7 @@ type ClientInterface interface {
 
 	// ListInbox List what waits for a person's decision
 	//
-	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 	//
 	// Corresponds with GET /v1/inbox (the `ListInbox` operationId).
 	ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7396,7 +7453,7 @@ type ClientInterface interface {
 
 	// ApproveArtifactWithBody Approve an artifact
 	//
-	// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
+	// Lets a program run that waits for a person (policies approval_required and new_reach). Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7405,7 +7462,7 @@ type ClientInterface interface {
 
 	// ApproveArtifact Approve an artifact
 	//
-	// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
+	// Lets a program run that waits for a person (policies approval_required and new_reach). Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8226,7 +8283,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, params *CallFunc
 
 // ListInbox List what waits for a person's decision
 //
-// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 //
 // Corresponds with GET /v1/inbox (the `ListInbox` operationId).
 func (c *Client) ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9395,7 +9452,7 @@ func (c *Client) PutProgram(ctx context.Context, role Role, method Method, param
 
 // ApproveArtifactWithBody Approve an artifact
 //
-// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
+// Lets a program run that waits for a person (policies approval_required and new_reach). Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9414,7 +9471,7 @@ func (c *Client) ApproveArtifactWithBody(ctx context.Context, role Role, method 
 
 // ApproveArtifact Approve an artifact
 //
-// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
+// Lets a program run that waits for a person (policies approval_required and new_reach). Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -15462,7 +15519,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListInboxWithResponse List what waits for a person's decision
 	//
-	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -16047,7 +16104,7 @@ type ClientWithResponsesInterface interface {
 
 	// ApproveArtifactWithBodyWithResponse Approve an artifact
 	//
-	// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
+	// Lets a program run that waits for a person (policies approval_required and new_reach). Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16056,7 +16113,7 @@ type ClientWithResponsesInterface interface {
 
 	// ApproveArtifactWithResponse Approve an artifact
 	//
-	// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
+	// Lets a program run that waits for a person (policies approval_required and new_reach). Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -25581,7 +25638,7 @@ func (c *ClientWithResponses) CallFunctionWithResponse(ctx context.Context, name
 
 // ListInboxWithResponse List what waits for a person's decision
 //
-// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26556,7 +26613,7 @@ func (c *ClientWithResponses) PutProgramWithResponse(ctx context.Context, role R
 
 // ApproveArtifactWithBodyWithResponse Approve an artifact
 //
-// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
+// Lets a program run that waits for a person (policies approval_required and new_reach). Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26571,7 +26628,7 @@ func (c *ClientWithResponses) ApproveArtifactWithBodyWithResponse(ctx context.Co
 
 // ApproveArtifactWithResponse Approve an artifact
 //
-// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
+// Lets a program run that waits for a person (policies approval_required and new_reach). Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

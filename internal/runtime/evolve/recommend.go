@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -64,6 +65,18 @@ type Recommendation struct {
 	Evidence   []string    `json:"evidence"` // call ids, newest first, at most 20
 	Proposal   Proposal    `json:"proposal"`
 	Simulation *Simulation `json:"simulation"` // null where there is nothing to simulate
+}
+
+// Shared returns the recommendation as those may read it who see none of its calls: without names of members that are not declared, which may be
+// data, and without a deliverable, which may be a caller's.
+func (r Recommendation) Shared(declared func(name string) bool) Recommendation {
+	r.Proposal.Deliverable = nil
+	key, named := strings.CutPrefix(r.Proposal.Constraint, constraintOf)
+	if key = strings.TrimSuffix(key, demandsOne); named && !declared(key) {
+		r.Proposal.Constraint = constraintOf + "*" + demandsOne
+		r.Reason = strings.Replace(r.Reason, strconv.Quote(key), "a member", 1)
+	}
+	return r
 }
 
 // Proposal is what applying the recommendation would do.

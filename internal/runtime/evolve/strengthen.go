@@ -60,6 +60,12 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 	return out
 }
 
+// What stands around a member's name in Proposal.Constraint.
+const (
+	constraintOf = "deliverable.constraints.properties."
+	demandsOne   = ".min_items"
+)
+
 // errAlready is for a deliverable that demands already what would be proposed.
 var errAlready = errors.New("the deliverable demands it already")
 
@@ -84,7 +90,7 @@ func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, *
 			return Proposal{}, nil, errAlready
 		}
 		demandOne(d)
-		p.Constraint = "deliverable.min_items"
+		p.Constraint = "deliverable" + demandsOne
 	} else {
 		properties := within(within(d, "constraints"), "properties")
 		field := within(properties, key)
@@ -97,7 +103,7 @@ func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, *
 		if _, ok := d["type"]; !ok {
 			d["type"] = "object"
 		}
-		p.Constraint = "deliverable.constraints.properties." + key + ".min_items"
+		p.Constraint = constraintOf + key + demandsOne
 	}
 	raw, err := json.Marshal(d)
 	if err != nil {

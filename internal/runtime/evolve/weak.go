@@ -75,6 +75,31 @@ func weakKind(reason string) string {
 	return kind
 }
 
+// WeakKinds returns the reasons as others than the owner of the value may read them: with the names of members that are declared, and * in the place of
+// others, which may be data.
+func WeakKinds(reasons []string, declared func(name string) bool) []string {
+	var out []string
+	for _, r := range reasons {
+		if kind, pointer, _ := strings.Cut(r, ":"); kind != WeakStatus { // whose words are the policy's
+			steps := strings.Split(pointer, "/")
+			for i, step := range steps {
+				if step != "" && !declared(unescape(step)) {
+					steps[i] = "*"
+				}
+			}
+			r = kind + ":" + strings.Join(steps, "/")
+		}
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func unescape(step string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+}
+
 // emptyField returns the top-level key that a reason says is empty; ok is false for other reasons, those of places
 // deeper down included, whole is true when it is the value itself.
 func emptyField(reason string) (key string, whole, ok bool) {
@@ -82,7 +107,7 @@ func emptyField(reason string) (key string, whole, ok bool) {
 	if strings.Contains(pointer, "/") {
 		return "", false, false
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(pointer, "~1", "/"), "~0", "~"), pointer == "", ok
+	return unescape(pointer), pointer == "", ok
 }
 
 func hasStatus(value []byte, words []string) bool {

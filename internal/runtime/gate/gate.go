@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/outside"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 )
@@ -132,6 +133,7 @@ type check struct {
 	errs      []types.Error
 	unused    []types.Error // declared and not used
 	inputs    string        // the inferred interface
+	outside   outside.Named // what the text names of the outside
 	asWritten bool          // for a compiler that has the toolchain's order by itself
 	moved     bool          // calls stand before their statements, in the toolchain's order
 	residue   bool          // see Program.Residue
@@ -164,6 +166,7 @@ func (c *check) run() (p *Program, r *Refusal) {
 	}
 	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), Residue: c.residue, moved: c.moved}
 	p.Facts.Interface = c.inputs
+	p.Facts.Hosts, p.Facts.Writes, p.Facts.Tools = c.outside.Hosts, c.outside.Writes, c.outside.Tools
 	for _, e := range c.unused {
 		p.Unused = append(p.Unused, e.Pos)
 	}

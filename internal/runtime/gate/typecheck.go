@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/inputs"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/order"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/outside"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/residue"
 )
 
@@ -38,6 +39,7 @@ func (c *check) check() *Refusal {
 		return r
 	}
 	c.inputs = string(inputs.Of(c.file, c.info, c.pkg).JSON()) // of the author's text: reordering adds variables
+	c.outside = outside.Of(c.file, c.info)
 	c.residue = residue.Possible(c.file, c.info, c.pkg)
 	if c.asWritten {
 		return nil

@@ -30,16 +30,41 @@ type Advice struct {
 }
 
 // Recommendations evaluates the stored evidence, and changes nothing. The same evidence gives the same advice, best first. The
-// cost does not grow with the log. Applied and dismissed recommendations are listed only under that status.
-func (o *Operator) Recommendations(ctx context.Context, status string) ([]Advice, error) {
-	if status != AdviceApplied && status != AdviceDismissed {
-		return o.openAdvice(ctx, true)
+// cost does not grow with the log. Applied and dismissed recommendations are listed only under that status. For who sees only some calls, which sees says,
+// the evidence names these, and nothing shows what the others' values have; nil sees all.
+func (o *Operator) Recommendations(ctx context.Context, status string, sees func(ctx context.Context, callID string) bool) (all []Advice, err error) {
+	if status == AdviceApplied || status == AdviceDismissed {
+		all, err = o.decidedAdvice(ctx, status)
+	} else {
+		all, err = o.openAdvice(ctx, true)
 	}
+	if sees == nil {
+		return all, err
+	}
+	all = slices.Clone(all)
+	for i := range all {
+		all[i] = o.shared(ctx, all[i], sees)
+	}
+	return all, err
+}
+
+func (o *Operator) decidedAdvice(ctx context.Context, status string) ([]Advice, error) {
 	if err := o.ledger.Open(ctx); err != nil {
 		return nil, err
 	}
 	defer o.ledger.Close()
 	return o.advices(status), nil
+}
+
+// shared is the advice for who sees only some calls.
+func (o *Operator) shared(ctx context.Context, a Advice, sees func(ctx context.Context, callID string) bool) Advice {
+	of, err := o.store.Artifact(ctx, a.Role, a.Method)
+	if err != nil {
+		of = nil // nothing is declared
+	}
+	a.Recommendation = a.Shared(of.Declares)
+	a.Evidence = slices.DeleteFunc(slices.Clone(a.Evidence), func(id string) bool { return !sees(ctx, id) })
+	return a
 }
 
 // adviceCount is what OpenRecommendations found last, and what that cost. The zero value is ready.

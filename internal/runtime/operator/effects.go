@@ -106,11 +106,23 @@ func (o *Operator) PutEffects(ctx context.Context, q EffectsPut) (MethodEffects,
 				*l.to = *l.checked
 			}
 		}
-		return agent.ArtifactChange{Manifest: &next}, nil
+		return agent.ArtifactChange{Manifest: &next, Correction: o.letIn(a, &next)}, nil
 	})
 	if err != nil {
 		return MethodEffects{}, err
 	}
 	o.correct(a, q.Actor) // a correction may have waited for this; a held program runs in the next call by itself
 	return o.effectsOf(a), nil
+}
+
+// letIn is the correction of the method once the manifest lets its program serve, which waited for that; nil where it changes nothing.
+func (o *Operator) letIn(a *agent.Artifact, m *agent.Manifest) *agent.Correction {
+	if a == nil || !awaits(a, a.CurrentID) || o.calls.Policy().ApprovalRequired {
+		return nil
+	}
+	after := *a
+	if after.Manifest = m; after.AwaitsReach(a.Current()) {
+		return nil
+	}
+	return adopted(a.Correction)
 }

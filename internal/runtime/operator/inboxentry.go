@@ -53,7 +53,9 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	out := &Waiting{ID: w.ID, Kind: w.Kind, Role: w.Role, Method: w.Method, Since: agent.FormatTime(w.Since)}
 	if w.Kind == InboxRecommendation {
 		a := advice[w.Of]
-		a.Evidence = slices.DeleteFunc(slices.Clone(a.Evidence), func(id string) bool { return !q.sees(ctx, id) })
+		if q.Sees != nil {
+			a = o.shared(ctx, a, q.Sees)
+		}
 		out.Summary, out.Evidence = a.Reason, a
 		id := "/v1/recommendations/" + a.ID
 		out.offer("apply the recommendation", "POST", id+"/apply", "{}", "recurgentd recommend --apply "+why.Argument(a.ID))
@@ -80,24 +82,57 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	evidence := o.programEvidence(a, g)
 	out.Evidence = evidence
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
-	if w.Kind == overview.Approval {
+	approve := func() {
+		out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID), "recurgentd tools approve --generation "+why.Argument(g.ID)+names)
+	}
+	switch allowed := allowedBy(a, g, &evidence.Beyond); {
+	case w.Kind == overview.Approval:
 		out.Summary = g.ID + " waits for approval; it was made by " + strconv.Quote(runtime.Clip(g.Trigger, 200))
 		out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID), "recurgentd tools approve"+names)
-	} else {
-		allowed := evidence.Beyond
-		if a.Manifest != nil {
-			allowed = a.Manifest.With(&allowed)
-		} else if g.Effects != nil {
-			allowed = g.Effects.With(&allowed)
+	case a.AwaitsReach(g):
+		out.Summary = g.ID + " waits for approval: it would reach what its predecessors did not"
+		if o.keptToManifest(a) && !computes(&evidence.Beyond) {
+			out.offer("approve the effects", "PUT", path+"/effects", allowed, "")
+			approve()
+		} else {
+			approve()
+			out.offer("approve the effects", "PUT", path+"/effects", allowed, "")
 		}
+	default:
 		out.Summary = g.ID + " has effects that nobody has approved"
-		out.offer("approve the effects", "PUT", path+"/effects", string(agent.Encoded(allowed.With(&agent.Effects{}))), "")
+		out.offer("approve the effects", "PUT", path+"/effects", allowed, "")
 	}
 	if evidence.Parent != nil {
-		out.offer("roll back to "+*evidence.Parent, "POST", path+"/rollback", bodyOf("generation", *evidence.Parent), "recurgentd tools rollback --generation "+why.Argument(*evidence.Parent)+names)
+		name := "roll back to " + *evidence.Parent
+		if w.Kind == overview.Effects && a.AwaitsReach(g) {
+			name = "reject the program, and stay with " + *evidence.Parent
+		}
+		out.offer(name, "POST", path+"/rollback", bodyOf("generation", *evidence.Parent), "recurgentd tools rollback --generation "+why.Argument(*evidence.Parent)+names)
 	}
 	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
 	return out, nil
+}
+
+// allowedBy is the manifest of the method with what goes beyond it, as a request has it.
+func allowedBy(a *agent.Artifact, g *agent.Generation, beyond *agent.Effects) string {
+	allowed := *beyond
+	if m := a.Manifest; m != nil {
+		missing := m.Missing(allowed)
+		allowed = m.With(&missing)
+	} else if g.Effects != nil {
+		allowed = g.Effects.With(&allowed)
+	}
+	return string(agent.Encoded(allowed.With(&agent.Effects{})))
+}
+
+// keptToManifest reports whether a program that is approved still needs its effects in the manifest of the method.
+func (o *Operator) keptToManifest(a *agent.Artifact) bool {
+	return o.calls.Policy().Effects == agent.EffectsEnforce || a.Manifest != nil && a.Manifest.ApprovedBy != ""
+}
+
+// computes reports whether it has what a program computes, which stands for everything.
+func computes(e *agent.Effects) bool {
+	return slices.ContainsFunc([][]string{e.Hosts, e.Methods, e.Tools}, func(l []string) bool { return slices.Contains(l, "*") })
 }
 
 // offer adds a request that needs the scope operate.

@@ -194,12 +194,22 @@ func (o *Operation) approves(a *agent.Artifact, change *agent.ArtifactChange) er
 	if a.Find(id) == nil {
 		return &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: fmt.Sprintf("%s is not kept", id), Hint: "GET .../generations lists the kept ones"}
 	}
-	if c := a.Correction; c != nil && c.State == agent.CorrectionAwaitingApproval && c.Generation != nil && *c.Generation == id {
-		done := *c
-		done.State = agent.CorrectionAdopted
-		change.Correction = &done
+	if awaits(a, id) {
+		change.Correction = adopted(a.Correction)
 	}
 	return nil
+}
+
+// awaits reports whether a correction waits for the approval of the generation.
+func awaits(a *agent.Artifact, generation string) bool {
+	c := a.Correction
+	return c != nil && c.State == agent.CorrectionAwaitingApproval && c.Generation != nil && *c.Generation == generation
+}
+
+func adopted(c *agent.Correction) *agent.Correction {
+	done := *c
+	done.State = agent.CorrectionAdopted
+	return &done
 }
 
 func rollbackTarget(a *agent.Artifact, want string) (string, error) {

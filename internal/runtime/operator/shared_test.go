@@ -119,7 +119,7 @@ func (r *replica) advise(t *testing.T) (id string) {
 			t.Fatal(err)
 		}
 	}
-	all, err := r.op.Recommendations(t.Context(), "")
+	all, err := r.op.Recommendations(t.Context(), "", nil)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("the recommendations are %v (%v), want one", all, err)
 	}
@@ -134,7 +134,7 @@ func TestAdviceOfReplicas(t *testing.T) {
 		id := a.advise(t)
 		list := func(r *replica, status string) (ids []string) {
 			t.Helper()
-			all, err := r.op.Recommendations(t.Context(), status)
+			all, err := r.op.Recommendations(t.Context(), status, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -96,14 +96,23 @@ func waitsOf(a *agent.Artifact) (out []Wait) {
 
 // awaitsApproval reports whether a program that corrects is there, and waits under a kind of its own.
 func awaitsApproval(a *agent.Artifact) bool {
-	return a.Correction != nil && a.Correction.State == agent.CorrectionAwaitingApproval
+	c := a.Correction
+	return c != nil && c.State == agent.CorrectionAwaitingApproval && c.Generation != nil && *c.Generation == a.CurrentID
 }
 
 // Beyond returns what the generation reaches, or names in its text, that nobody has approved: what a manifest that a person approved lacks;
-// where there is none, the hosts that its parent neither reached nor names.
+// where there is none, what a person was to be asked about, and the hosts that its parent neither reached nor names. A person who has approved a program that
+// was asked about has approved that.
 func Beyond(a *agent.Artifact, g *agent.Generation) agent.Effects {
-	if m := a.Manifest; m != nil && m.ApprovedBy != "" {
-		return m.Lacks(*g.Reach())
+	asked := &agent.Effects{}
+	if g.Beyond != nil && !g.Approved {
+		asked = g.Beyond
 	}
-	return agent.Effects{Hosts: a.NewHosts(g)}
+	if m := a.Manifest; m != nil && m.ApprovedBy != "" {
+		return m.Lacks(g.Reach().With(asked))
+	}
+	if g.Beyond != nil && g.Approved {
+		return agent.Effects{}
+	}
+	return asked.With(&agent.Effects{Hosts: a.NewHosts(g)})
 }

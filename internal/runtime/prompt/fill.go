@@ -79,16 +79,16 @@ func fill(in Input, b bounds) filled {
 	for _, t := range in.Turns {
 		f.Turns = append(f.Turns, fillTurn(t, min(maxTurn, b.data)))
 	}
-	f.Evidence = data(strings.TrimSpace(in.Evidence), min(maxEvidence, b.data))
+	f.Evidence = data(strings.TrimSpace(evidence(in.Evidence, in.Owner)), min(maxEvidence, b.data))
 	for _, x := range in.Examples {
 		f.Examples = append(f.Examples, fillExample(x, min(1200, b.data)))
 	}
-	earlier := news(in)
+	earlier := news(&in)
 	for _, text := range earlier[max(0, len(earlier)-maxFeedback):] {
 		f.Feedback = append(f.Feedback, plain(text, min(800, b.data)))
 	}
 	if in.Kind == provider.KindRepair {
-		fillFailure(&f, in, b)
+		fillFailure(&f, &in, b)
 	} else {
 		f.Earlier = earlierProgram(in.Earlier)
 	}
@@ -143,20 +143,21 @@ func earlierProgram(code string) string {
 }
 
 // news is the feedback that the request does not contain elsewhere: the failure that a repair is about is given in full.
-func news(in Input) []string {
-	if len(in.Feedback) == 0 || in.Kind != provider.KindRepair {
-		return in.Feedback
+func news(in *Input) []string {
+	all := in.shown(in.Feedback)
+	if len(all) == 0 || in.Kind != provider.KindRepair {
+		return all
 	}
 	const enough = 200 // the feedback may be clipped
-	message, _, _ := strings.Cut(strings.TrimSpace(in.FailureMessage), "\n")
-	last := len(in.Feedback) - 1
-	if message != "" && strings.Contains(in.Feedback[last], message[:min(len(message), enough)]) {
-		return in.Feedback[:last]
+	message, _, _ := strings.Cut(in.failureMessage(), "\n")
+	last := len(all) - 1
+	if message != "" && strings.Contains(all[last], message[:min(len(message), enough)]) {
+		return all[:last]
 	}
-	return in.Feedback
+	return all
 }
 
-func fillFailure(f *filled, in Input, b bounds) {
+func fillFailure(f *filled, in *Input, b bounds) {
 	f.FailedCode = strings.TrimRight(in.FailedCode, "\n")
 	if len(f.FailedCode) > b.code {
 		f.FailedCode = cut(f.FailedCode, b.code) + "\n// ... the rest is left out"
@@ -165,12 +166,13 @@ func fillFailure(f *filled, in Input, b bounds) {
 		f.FailedCode = "// no program"
 	}
 	f.FailureClass = plain(in.FailureClass, 100)
-	f.FailureMessage = visible(once(strings.TrimSpace(in.FailureMessage)), min(maxMessage, b.data))
-	f.FailedLines = pointed(in.FailureMessage, in.FailedCode, min(200, b.data))
+	message := in.failureMessage()
+	f.FailureMessage = visible(once(message), min(maxMessage, b.data))
+	f.FailedLines = pointed(message, in.FailedCode, min(200, b.data))
 	if m := informative(in.FailureMetadata); len(m) > 0 {
 		f.FailureMetadata = encoded(m, min(maxMessage, b.data))
 	}
-	f.FailureAdvice = advice(in.FailureClass, in.FailureMetadata)
+	f.FailureAdvice = advice(in)
 }
 
 // once leaves out lines that repeat the end of the line before: a compiler's first error stands in the message and again
@@ -220,17 +222,17 @@ func informative(metadata map[string]any) map[string]any {
 }
 
 // advice says what the failure's class asks for, where the message alone may not.
-func advice(class string, metadata map[string]any) string {
-	if _, ok := metadata["mismatch"]; ok {
+func advice(in *Input) string {
+	if _, ok := in.FailureMetadata["mismatch"]; ok {
 		return "The returned value broke the deliverable. Make the program deliver what the contract asks for; where that is impossible for an input, return recurgent.Fail with the reason. Do not pad the value with invented data."
 	}
-	if _, ok := metadata["example"]; ok {
+	switch in.Broke {
+	case BrokeExample:
 		return "The program does not give the answer that a person fixed for an example. Every example must hold."
-	}
-	if _, ok := metadata["fixture"]; ok {
+	case BrokeFixture:
 		return "The program gives another answer to an earlier call than the one before it gave. Answer that call as before, in the same form, and repair what failed."
 	}
-	switch class {
+	switch in.FailureClass {
 	case string(agent.ClassAdaptive):
 		return "The data from outside has changed its form. Read the new form, and the old one where that is easy."
 	case "stale":

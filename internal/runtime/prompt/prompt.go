@@ -7,6 +7,8 @@
 // these names in a request are always ours. Text from models, programs and clients comes before them, or cannot form a
 // tag: JSON is escaped as encoding/json does, role and method have &, < and > as entities, and other text has each <
 // escaped that could open a tag. Only failed code is verbatim.
+//
+// A request shows the content of texts only to whose they are: see Quote.
 package prompt
 
 import (
@@ -46,8 +48,9 @@ const (
 	maxTurn       = 500 // characters of a turn's arguments, and of its value
 )
 
-// Input is the data of a request to a model. Secrets in Args and Kwargs are masked already.
+// Input is the data of a request to a model. Secrets in it are masked already. What is no Quote came with the call itself, or is public.
 type Input struct {
+	Owner        string // of the call, who pays for the request: other owners' quotes are shown without their content
 	Kind         string // provider.KindForge, provider.KindRepair or KindRegenerate
 	Role, Method string
 	Args         []json.RawMessage
@@ -72,17 +75,24 @@ type Input struct {
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
 	Turns         []Turn          // of a method that takes free text: what was said before, oldest first
 
-	Evidence string    // what is known beside the failed code: data, secrets masked, at most 12 KiB
+	Evidence []Part    // what is known beside the failed code, at most 12 KiB
 	Examples []Example // what people expect, at most 3
 
 	Earlier string // of a forge, the program whose answers the new one must give again; empty where there is none
 
 	FailedCode      string // of a repair, verbatim
 	FailureClass    string
-	FailureMessage  string
+	FailureMessage  []Quote        // joined by line breaks
 	FailureMetadata map[string]any // details, such as those of a contract violation
-	Feedback        []string       // of earlier attempts of this call, oldest first
+	Broke           string         // of a program that failed its proof: BrokeExample, BrokeFixture
+	Feedback        []Quote        // of earlier attempts of this call, oldest first
 }
+
+// Values of Input.Broke.
+const (
+	BrokeExample = "example" // it does not give the answer that a person fixed
+	BrokeFixture = "fixture" // it answers an earlier call otherwise than its predecessor did
+)
 
 // Example is an expected answer that a person fixed; Args and Expect are JSON.
 type Example struct {

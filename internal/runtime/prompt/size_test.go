@@ -61,8 +61,8 @@ func TestShortRequests(t *testing.T) {
 			t.Errorf("%s: %d tokens", name, n)
 		}
 		in.Args, in.Kwargs = []json.RawMessage{quoted, quoted}, json.RawMessage(`{"k":`+string(quoted)+`}`)
-		in.Evidence, in.Feedback, in.Patterns = text, []string{text, text, text}, []string{text, text, text, text}
-		in.FailedCode, in.FailureMessage, in.FailureMetadata = text, text, map[string]any{"x": text}
+		in.Evidence, in.Feedback, in.Patterns = []Part{{Most: len(text), Lines: said(text)}}, said(text, text, text), []string{text, text, text, text}
+		in.FailedCode, in.FailureMessage, in.FailureMetadata = text, said(text), map[string]any{"x": text}
 		in.Examples = []Example{{Args: quoted, Expect: quoted, Note: text}, {Args: quoted, Expect: quoted}}
 		for i := range 14 {
 			in.KnownTools = append(in.KnownTools, Tool{Role: fmt.Sprint("tool ", i), Purpose: text, Methods: []string{text, text}, Deliverable: quoted})

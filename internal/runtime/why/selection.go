@@ -240,7 +240,7 @@ func flips(p *agent.Policy, e *agent.LogEntry) []flip {
 	if p.Correction == correction {
 		correction = agent.CorrectManual
 	}
-	return []flip{
+	all := []flip{
 		{"artifact_read_enabled", !p.ArtifactReadEnabled, func(q *agent.Policy) { q.ArtifactReadEnabled = !p.ArtifactReadEnabled }},
 		{"artifact_read_roles", canary, func(q *agent.Policy) { q.ArtifactReadRoles = canary }},
 		{"force_generation", !p.ForceGeneration, func(q *agent.Policy) { q.ForceGeneration = !p.ForceGeneration }},
@@ -250,4 +250,8 @@ func flips(p *agent.Policy, e *agent.LogEntry) []flip {
 		{"correction", correction, func(q *agent.Policy) { q.Correction = correction }},
 		{"dispatch_methods", methods, func(q *agent.Policy) { q.DispatchMethods = methods }},
 	}
+	if e.Selection.Reason == runtime.ReasonNewReach {
+		all = append(all, flip{"new_reach", agent.ReachAllow, func(q *agent.Policy) { q.NewReach = agent.ReachAllow }})
+	}
+	return all
 }

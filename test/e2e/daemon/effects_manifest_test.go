@@ -121,7 +121,7 @@ func TestARepairWaitsForItsHost(t *testing.T) {
 	made := rig.Program("\tf, err := call.Create(\"rates.csv\", \"text/csv\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprintln(f, \"a,b\")\n\treturn f.Ref(), f.Close()", "fmt")
 	m := rig.NewModel(t, rig.Script{"shop.rate": {old, next}, "shop.export": {made}})
 	d := rig.Start(t, m, "--fetch-allow", own.host()+","+other.host())
-	d.Policy(object{"effects": "enforce", "fixtures_enabled": false})
+	d.Policy(object{"effects": "enforce", "new_reach": "allow", "fixtures_enabled": false})
 	s := d.Session("shop")
 	d.WantValue(d.Call(s, "rate"), "answer 1", "generated")
 	for range 3 {

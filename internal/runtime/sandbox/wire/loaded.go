@@ -121,7 +121,7 @@ func takeFacts(p *Parser) *report.Facts {
 }
 
 func factLists(x *report.Facts) []*[]string {
-	return []*[]string{&x.Imports, &x.HistoryPatterns, &x.CapabilityPatterns, &x.Literals, &x.ContextReads, &x.ContextWrites}
+	return []*[]string{&x.Imports, &x.HistoryPatterns, &x.CapabilityPatterns, &x.Literals, &x.ContextReads, &x.ContextWrites, &x.Hosts, &x.Writes, &x.Tools}
 }
 
 func factFlags(x *report.Facts) []*bool {

@@ -26,6 +26,7 @@ const groups = [
   ['What a call may use', {
     max_generation_attempts: 'Programs that the model may write for one call.', guardrail_recovery_budget: 'Retries after a program that is not allowed.', execution_repair_budget: 'Retries after a failing run.', outcome_repair_budget: 'Retries after a broken contract.',
     delegation_depth: 'How deep calls nest.', nested_call_budget: 'Calls that a program may make.', predict_budget: 'Questions to the model that a program may ask.', effects: 'What is not in a manifest is counted, or denied.',
+    new_reach: 'A successor that reaches what the program before it never did waits for a person, or serves.',
   }],
 ];
 const rest = /** @type {Record<string, string>} */ ({
@@ -33,7 +34,7 @@ const rest = /** @type {Record<string, string>} */ ({
   user_correction: 'When the same question again counts as a correction.', promotion: 'When a program becomes durable.', redact_keys: 'Names whose values are masked.', retention: 'How long, and how much, is kept; 0 is no bound.',
   recommendations: 'How much evidence a recommendation needs.', maintenance: 'When unused tools are archived or deleted; 0 hours is never.', mcp: 'Methods that agents see: all, or those whose program is durable or approved.', native: 'When programs are compiled.', spend: 'Caps of tokens; 0 is none. Changing them needs the scope admin.',
 });
-const choices = /** @type {Record<string, string[]>} */ ({ correction: ['background', 'next_call', 'manual'], effects: ['observe', 'enforce'], 'maintenance.mode': ['archive', 'delete'], 'mcp.expose': ['all', 'durable', 'approved'] });
+const choices = /** @type {Record<string, string[]>} */ ({ correction: ['background', 'next_call', 'manual'], effects: ['observe', 'enforce'], new_reach: ['ask', 'allow'], 'maintenance.mode': ['archive', 'delete'], 'mcp.expose': ['all', 'durable', 'approved'] });
 const shares = ['rate', 'weak_rate', 'min_overlap', 'contract_pass'];
 
 /** member names a part of a switch, with its unit. @param {string} name */

@@ -1,0 +1,81 @@
+package prompt
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+)
+
+// Outline describes a value without its content: types, how long texts and lists are, to a power of ten, and the names of members that are
+// declared; the others, which may be data, are counted. It is what another owner's model is told of a value.
+func Outline(raw json.RawMessage, declared func(name string) bool) string {
+	v, err := contract.Decode(raw)
+	if err != nil {
+		return agent.Kind(raw)
+	}
+	return outline(v, declared, 0)
+}
+
+// outline stops at a depth at which the description ends, whatever the value.
+func outline(v any, declared func(string) bool, depth int) string {
+	const deepest = 4
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		if v == "" {
+			return "empty string"
+		}
+		return "string of " + magnitude(len([]rune(v)))
+	case []any:
+		switch {
+		case len(v) == 0:
+			return "empty array"
+		case depth == deepest:
+			return "array of " + magnitude(len(v))
+		}
+		return "array of " + magnitude(len(v)) + " of " + outline(v[0], declared, depth+1)
+	case map[string]any:
+		if len(v) == 0 {
+			return "empty object"
+		}
+		return "{" + members(v, declared, depth, deepest) + "}"
+	}
+	return "number"
+}
+
+// members describes the members that are declared, and counts the others.
+func members(v map[string]any, declared func(string) bool, depth, deepest int) string {
+	const most = 12
+	var out []string
+	for k, e := range v {
+		if !declared(k) {
+			continue
+		}
+		if depth < deepest {
+			k += ": " + outline(e, declared, depth+1)
+		}
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	out = out[:min(len(out), most)]
+	if more := len(v) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// magnitude is a number up to a power of ten.
+func magnitude(n int) string {
+	from, to := 1, 10
+	for n > to {
+		from, to = to+1, to*10
+	}
+	return fmt.Sprintf("%d to %d", from, to)
+}

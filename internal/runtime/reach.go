@@ -1,0 +1,148 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
+)
+
+// A reach is how far the program that serves reaches: the manifest of its method, and what it did and names in its text.
+type reach struct {
+	manifest agent.Manifest
+	program  agent.Effects // "*" for what it computes
+}
+
+// asks reports whether a successor of the generation waits for a person where it reaches further. One that is written for a single call, because a
+// switch or the method demands it, has no predecessor in this sense.
+func (c *selected) asks(predecessor *agent.Generation) bool {
+	return c.policy.NewReach == agent.ReachAsk && predecessor != nil && c.artifact != nil && !c.alone()
+}
+
+// reachBefore is the reach of the generation, nil where nobody is asked about what goes beyond it. While a generation waits itself, that of the one that
+// it comes of counts.
+func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach {
+	if !c.asks(g) {
+		return nil
+	}
+	for left := len(c.artifact.Generations); g != nil && c.artifact.AwaitsReach(g) && g.ParentID != nil && left > 0; left-- {
+		g = c.artifact.Find(*g.ParentID)
+	}
+	b := &reach{program: c.reached}
+	if m := c.artifact.Manifest; m != nil {
+		b.manifest = *m
+	}
+	if g == nil {
+		return b
+	}
+	named := g.Named()
+	if facts, refused := c.r.box.Load(ctx, programOf(g), c.r.Owner(c.owner)); refused == nil { // an earlier version kept less of it
+		found := agent.NamedIn(facts.Hosts, facts.Writes, facts.Tools)
+		named = named.With(&found)
+	}
+	b.program = b.program.With(g.Reach())
+	b.program = b.program.With(&named)
+	return b
+}
+
+// beyond returns what of the program's text goes beyond, nil for nothing, and where nobody is asked.
+func (b *reach) beyond(g *agent.Generation) *agent.Effects {
+	if b == nil {
+		return nil
+	}
+	named := g.Named()
+	return b.manifest.Beyond(&b.program, &named)
+}
+
+// all is all of it, as a manifest that a run can be kept to. Reading needs no approval.
+func (b *reach) all() *agent.Manifest {
+	all := b.manifest.With(&b.program)
+	all = all.With(&agent.Effects{Methods: []string{"GET", "HEAD"}})
+	return &agent.Manifest{Effects: all}
+}
+
+// guardOf is what keeps a run of the candidate to its manifest, where that is enforced, and else to what its predecessor reaches, where a person is asked
+// about more; nil for nothing.
+func (c *selected) guardOf(cand *candidate) *manifestGuard {
+	if g := c.guard(); g != nil || cand.reach == nil {
+		return g
+	}
+	return &manifestGuard{role: c.role, method: c.method, manifest: cand.reach.all()}
+}
+
+// wentBeyond notes that a run of the candidate tried to reach what its predecessor never did, and reports whether it waits for a person.
+func (cand *candidate) wentBeyond(g *manifestGuard) bool {
+	if cand.reach != nil && g != nil && !g.denied.Empty() {
+		denied := g.denied
+		cand.beyond.CompareAndSwap(nil, &denied)
+	}
+	return cand.beyond.Load() != nil
+}
+
+// describeReach says what programs of the method may reach.
+func (c *selected) describeReach(e *evidenceText) {
+	if g := c.guard(); g != nil {
+		e.say("programs of this method may reach only this, until a person allows more: %s", reachWords(&g.manifest.Effects))
+	} else if b := c.before; b != nil {
+		all := b.manifest.With(&b.program)
+		e.say("a program that reaches more than this waits for a person's approval, and the one of now goes on until then: %s", reachWords(&all))
+	}
+	if c.artifact == nil {
+		return
+	}
+	for _, g := range c.artifact.Generations {
+		if g.ID != c.artifact.CurrentID && c.artifact.AwaitsReach(g) {
+			e.say("nobody has approved a program of this method that reaches more: %s", reachWords(g.Beyond))
+		}
+	}
+}
+
+// reachWords lists what is reached.
+func reachWords(e *agent.Effects) string {
+	return "hosts " + reachOf(e.Hosts) + "; HTTP methods " + reachOf(e.Methods) + "; tools " + reachOf(e.Tools)
+}
+
+// approvalOfReach describes what a person has to allow before the program serves.
+func (c *selected) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
+	if m := c.artifact.Manifest; c.policy.Effects == agent.EffectsEnforce && m != nil && !slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools}, func(l []string) bool { return slices.Contains(l, "*") }) {
+		if lacks := m.Missing(*beyond); !lacks.Empty() {
+			return approvalOf(c.role, c.method, "reach what its predecessors did not", lacks)
+		}
+	}
+	a := approvalOf(c.role, c.method, "", *beyond)
+	a.Request = "POST " + ToolPath(c.role, c.method) + "/approve"
+	a.Message = "it would reach what its predecessors did not (" + strings.Join(reached(beyond), ", ") + "): recurgentd tools approve " + shellWord(c.role) + " " + shellWord(c.method)
+	return a
+}
+
+// reached names what is reached, in words.
+func reached(e *agent.Effects) (all []string) {
+	for _, l := range []struct {
+		computed string
+		list     []string
+	}{{"hosts that it computes", e.Hosts}, {"HTTP methods that it computes", e.Methods}, {"tools that it computes", e.Tools}} {
+		for _, name := range l.list {
+			if name == "*" {
+				name = l.computed
+			}
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// repairAwaits is the value of metadata.repair of a failure while a program that may do better waits for a person.
+const repairAwaits = "awaiting_approval"
+
+// announced says with the failure of the program that serves that another one waits for a person, and for what.
+func (c *selected) announced(o agent.Outcome, beyond *agent.Effects) agent.Outcome {
+	if o.OK() || beyond == nil {
+		return o
+	}
+	a := c.approvalOfReach(beyond)
+	o.ErrorMessage += "; another program waits for a person's approval: " + a.Message
+	o.Metadata = with(with(with(o.Metadata, "approve", a.Request), "lacks", a.Details), "repair", repairAwaits)
+	return o
+}

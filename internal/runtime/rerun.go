@@ -1,0 +1,52 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// rerun runs the candidate on the fixture. It returns the attempt that answers differently or was interrupted, and whether
+// the value came out the same; neither when the fixture can show nothing about the candidate.
+func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i int) (broken *judged, reproduced bool) {
+	effects := f.Effects
+	if effects == nil {
+		effects = sandbox.EmptyJournal()
+	}
+	owner := c.ownerOfSession(ctx, f.SessionID)
+	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs, context: f.Context, effects: effects, of: owner}
+	a, ok := c.dryRun(ctx, &cand.generation, d)
+	if !ok {
+		return nil, false
+	}
+	got, form := "", "an error"
+	switch res := a.result; {
+	case a.class == agent.ClassNone && (ctx.Err() != nil || res.Failure != nil):
+		return a, false
+	case diverged(&res):
+		return nil, false // it asks for something else: the journal cannot show whether it answers well
+	case res.Failure != nil:
+		got = res.Failure.Type + ": " + res.Failure.Message
+	case res.Authored != nil:
+		got = res.Authored.Type + ": " + res.Authored.Message
+	case sameExact(res.Value, f.Value), bytes.Contains(f.Value, []byte(mask.Masked)) && c.sameShown(res.Value, f.Value):
+		return nil, true
+	default:
+		got, form = string(res.Value), c.outlinedAnswer(res.Value, "")
+	}
+	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"), agent.ClassIntrinsic
+	a.broke, a.fixture = prompt.BrokeFixture, f.CallID
+	a.hint = c.quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s", c.clip(string(rawArray(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got)),
+		fmt.Sprintf("for an input of the form %s the answer was %s, now it is another: %s", c.outlined(f.Args, f.Kwargs), c.outlinedAnswer(f.Value, ""), form))
+	return a, false
+}
+
+func diverged(res *sandbox.Result) bool {
+	return res.Failure != nil && res.Failure.Detail == sandbox.DetailDiverged
+}

@@ -1,0 +1,73 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+)
+
+// reader is whose call it is: that of its session. Prompts for the call, and what the call leaves, hold no other owner's content.
+func (c *opened) reader() string { return cmp.Or(c.session.Owner, agent.LocalOwner) }
+
+// ownerOfSession is whose session it is; "" where that is no longer known.
+func (c *opened) ownerOfSession(ctx context.Context, id string) string {
+	if id == c.session.ID {
+		return c.reader()
+	}
+	s, err := c.r.store.Session(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(s.Owner, agent.LocalOwner)
+}
+
+// quote is a text of the owner's for prompts, secrets masked.
+func (c *opened) quote(owner, text, shape string) prompt.Quote {
+	return prompt.Of(owner, c.mask(text), c.mask(shape))
+}
+
+// mine is a text of the call's own owner for prompts, secrets masked.
+func (c *opened) mine(text string) prompt.Quote { return prompt.Of(c.reader(), c.mask(text), "") }
+
+// forAll is a text for prompts that everybody in the namespace may read, secrets masked.
+func (c *opened) forAll(text string) prompt.Quote { return prompt.Public(c.mask(text)) }
+
+// declared reports whether the method's program, its contract or its parameters have the name, so that everybody in the namespace may read it.
+func (c *selected) declared(name string) bool {
+	if c.artifact.Declares(name) {
+		return true
+	}
+	k := c.terms.contract
+	return k != nil && slices.ContainsFunc([]json.RawMessage{k.Deliverable, k.Signature}, func(raw json.RawMessage) bool { return strings.Contains(string(raw), strconv.Quote(name)) })
+}
+
+// namedType is an error type as everybody in the namespace may read it: what a program made up at run time may be data.
+func (c *selected) namedType(errorType string) string {
+	if slices.Contains(agent.ErrorTypes(), errorType) || c.declared(errorType) {
+		return errorType
+	}
+	return agent.ErrTool
+}
+
+// outlined describes an input of another owner's.
+func (c *selected) outlined(args []json.RawMessage, kwargs json.RawMessage) string {
+	text := "args " + prompt.Outline(rawArray(args), c.declared)
+	if len(kwargs) > len("{}") {
+		text += " kwargs " + prompt.Outline(kwargs, c.declared)
+	}
+	return text
+}
+
+// outlinedAnswer describes an answer of another owner's.
+func (c *selected) outlinedAnswer(value json.RawMessage, errorType string) string {
+	if errorType != "" {
+		return "an error"
+	}
+	return "a value of the form " + prompt.Outline(value, c.declared)
+}
