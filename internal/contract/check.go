@@ -2,10 +2,11 @@ package contract
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -14,15 +15,21 @@ import (
 
 // Check says how a value falls short of the schema, or nil when it does not.
 func (s *Schema) Check(value json.RawMessage) *Violation {
+	v, _ := s.CheckUntil(context.Background(), value)
+	return v
+}
+
+// CheckUntil is Check that ends with ctx where it takes many steps. The error is the cause of that end: then nothing is known of the value.
+func (s *Schema) CheckUntil(ctx context.Context, value json.RawMessage) (*Violation, error) {
 	if s.Empty() {
-		return nil
+		return nil, nil
 	}
 	v, err := Decode(value)
 	if err != nil {
 		return &Violation{Mismatch: MismatchSchema, Message: "the value is not JSON", Metadata: map[string]any{"mismatch": MismatchSchema,
-			"expected_shape": "JSON", "actual_shape": "not JSON", "expected_keys": []string{}, "actual_keys": []string{}, "constraint_path": "deliverable"}}
+			"expected_shape": "JSON", "actual_shape": "not JSON", "expected_keys": []string{}, "actual_keys": []string{}, "constraint_path": "deliverable"}}, nil
 	}
-	return s.CheckDecoded(v)
+	return s.checkDecoded(ctx, v)
 }
 
 // CheckDecoded is Check for a value that Decode read. It does not change the value.
@@ -30,38 +37,51 @@ func (s *Schema) CheckDecoded(v any) *Violation {
 	if s.Empty() {
 		return nil
 	}
+	broken, _ := s.checkDecoded(context.Background(), v)
+	return broken
+}
+
+func (s *Schema) checkDecoded(ctx context.Context, v any) (*Violation, error) {
 	l := measure(v)
 	if limit := s.checkable(); l.values > limit {
-		return s.tooLarge(v, fmt.Sprintf("at most %d values", limit), fmt.Sprintf("%d values", l.values))
+		return s.tooLarge(v, fmt.Sprintf("at most %d values", limit), fmt.Sprintf("%d values", l.values)), nil
 	}
 	if !s.affordable(v, l) {
-		return s.tooLarge(v, fmt.Sprintf("a check of at most %d steps", MaxSteps), fmt.Sprintf("%d values, %d bytes of text", l.values, l.text))
+		return s.tooLarge(v, fmt.Sprintf("a check of at most %d steps", MaxSteps), fmt.Sprintf("%d values, %d bytes of text", l.values, l.text)), nil
 	}
 	if l.odd {
 		v = tame(v)
 	}
-	err := s.validate(v)
+	var err error
+	if s.atMost(l) < manySteps || ctx.Done() == nil {
+		err = validate(s.compiled, v)
+	} else {
+		err = s.validateUntil(ctx, v)
+	}
 	if err == nil {
-		return nil
+		return nil, nil
+	}
+	if errors.Is(err, errEnded) {
+		return nil, context.Cause(ctx)
 	}
 	failed, ok := err.(*jsonschema.ValidationError)
 	if !ok {
-		return s.violation(leaf{text: err.Error()}, v)
+		return s.violation(leaf{text: err.Error()}, v), nil
 	}
-	return s.violation(firstLeaf(failed), v)
+	return s.violation(firstLeaf(failed), v), nil
 }
 
-// CheckCall is Check with one thing more, which only the call knows: an empty object or array as the answer to a
+// CheckCall is CheckUntil with one thing more, which only the call knows: an empty object or array as the answer to a
 // required input that was null is nil_required_input. The first positional argument is the required one, unless
 // keyword arguments were given.
-func (s *Schema) CheckCall(value json.RawMessage, args []json.RawMessage, kwargs json.RawMessage) *Violation {
+func (s *Schema) CheckCall(ctx context.Context, value json.RawMessage, args []json.RawMessage, kwargs json.RawMessage) (*Violation, error) {
 	if s.Empty() {
-		return nil
+		return nil, nil
 	}
 	if v := nilRequiredInput(value, args, kwargs); v != nil {
-		return v
+		return v, nil
 	}
-	return s.Check(value)
+	return s.CheckUntil(ctx, value)
 }
 
 func (s *Schema) checkable() int {
@@ -72,13 +92,17 @@ func (s *Schema) checkable() int {
 }
 
 // validate keeps a panic of the library over a hostile value from ending the daemon.
-func (s *Schema) validate(v any) (err error) {
+func validate(compiled *jsonschema.Schema, v any) (err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover(); r {
+		case nil:
+		case errEnded:
+			err = errEnded
+		default:
 			err = fmt.Errorf("the value cannot be checked: %v", r)
 		}
 	}()
-	return s.compiled.Validate(v)
+	return compiled.Validate(v)
 }
 
 func oddNumber(n json.Number) bool {
@@ -125,81 +149,6 @@ func tameNumber(n json.Number) json.Number {
 		return "1e400"
 	}
 	return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
-}
-
-// The extension's keywords stand for items and additionalProperties: see translator.cutShort.
-const (
-	extensionName = "firstFailure"
-	extPrefix     = "x-"
-	extItems      = extPrefix + "items"
-	extAdditional = extPrefix + "additionalProperties"
-)
-
-// firstFailure compiles the extension's keywords.
-type firstFailure struct{}
-
-type firstFailureSchema struct {
-	items      *jsonschema.Schema
-	skip       int // items that prefixItems looks at
-	additional *jsonschema.Schema
-	known      map[string]any // properties
-}
-
-func (firstFailure) Compile(ctx jsonschema.CompilerContext, m map[string]any) (jsonschema.ExtSchema, error) {
-	s := &firstFailureSchema{}
-	var err error
-	if _, ok := m[extItems]; ok {
-		prefix, _ := m["prefixItems"].([]any)
-		s.skip = len(prefix)
-		if s.items, err = ctx.Compile(extItems, false); err != nil {
-			return nil, err
-		}
-	}
-	if _, ok := m[extAdditional]; ok {
-		s.known, _ = m["properties"].(map[string]any)
-		if s.additional, err = ctx.Compile(extAdditional, false); err != nil {
-			return nil, err
-		}
-	}
-	if s.items == nil && s.additional == nil {
-		return nil, nil
-	}
-	return s, nil
-}
-
-func (s *firstFailureSchema) Validate(ctx jsonschema.ValidationContext, v any) error {
-	switch v := v.(type) {
-	case []any:
-		if s.items == nil {
-			return nil
-		}
-		for i := s.skip; i < len(v); i++ {
-			if err := ctx.Validate(s.items, extItems, v[i], strconv.Itoa(i)); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		if s.additional == nil {
-			return nil
-		}
-		for _, k := range s.others(v) {
-			if err := ctx.Validate(s.additional, extAdditional, v[k], pathToken(k)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (s *firstFailureSchema) others(v map[string]any) []string {
-	keys := make([]string, 0, len(v))
-	for k := range v {
-		if _, ok := s.known[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	sort.Strings(keys)
-	return keys
 }
 
 // pathToken escapes a key as the library does. To the library an empty path means the value itself, so the empty key

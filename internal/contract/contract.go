@@ -3,8 +3,13 @@
 // short. It also merges contracts by layer, computes their fingerprints, and parses signatures.
 //
 // A check looks at the shape only, never at the meaning of words in a value. A $ref never leaves the document, nothing is loaded from
-// files or the network, and the cost of checking a hostile value is bounded. Schemas are immutable and safe for concurrent use.
-// The package does no I/O and knows nothing of calls, models or stores.
+// files or the network. Schemas are immutable and safe for concurrent use. The package does no I/O and knows nothing of calls, models or stores.
+//
+// # What a check costs
+//
+// A deliverable has at most 256 KiB and expands to at most 10,000 schemas. A check takes a step for each schema that looks at a value of the
+// checked one, whatever enumerations hold; uniqueItems takes n log n in the value's size, a pattern a time that is linear in the text and in the
+// pattern. Before anything is checked the steps are counted: above ten million the value is refused. One that takes many ends with its context.
 //
 // # The two notations of a deliverable
 //
@@ -20,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
@@ -34,6 +40,8 @@ const (
 	maxBackEdges  = 256       // recursive references
 	maxExponent   = 400       // of a number in a checked value; larger ones count as 1e400
 	maxDigits     = 800       // of a number in a checked value; longer ones are rounded
+	maxListed     = 8         // enumerated values that are compared one by one
+	maxListedText = 256       // bytes of the identity of one that is not
 	baseURL       = "https://contract.invalid/deliverable"
 	maxShownKeys  = 64
 	maxShownValue = 100
@@ -55,9 +63,11 @@ func (e *InvalidError) Error() string {
 // A Schema is a compiled deliverable. The nil Schema, and that of an absent or empty deliverable, accepts everything.
 type Schema struct {
 	compiled  *jsonschema.Schema // nil accepts everything
+	endable   sync.Pool          // of *endable: the same for checks that take many steps
 	root      map[string]any     // as translated, for the text of violations
 	origin    origins
 	unbounded bool // uses keywords whose failures cannot be cut short
+	unique    bool // uses uniqueItems
 
 	weight      int            // what it may cost each value, in steps: see work.go
 	patternSize int            // the same for text, per byte
@@ -100,11 +110,11 @@ func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, erro
 	if len(root) == 0 {
 		return &Schema{}, t.reports, nil
 	}
-	compiled, err := build(root)
+	compiled, err := build(root, nil)
 	if err != nil {
 		return nil, nil, &InvalidError{Reason: "is not a usable schema: " + err.Error()}
 	}
-	return &Schema{compiled: compiled, root: root, origin: t.origin, unbounded: t.unbounded, weight: t.weight, patternSize: t.patternSize, patterns: t.patterns}, t.reports, nil
+	return &Schema{compiled: compiled, root: root, origin: t.origin, unbounded: t.unbounded, unique: t.unique, weight: t.weight, patternSize: t.patternSize, patterns: t.patterns}, t.reports, nil
 }
 
 // uses reports whether one of the keys stands anywhere in the document.
@@ -152,7 +162,7 @@ func Decode(raw json.RawMessage) (any, error) {
 }
 
 // build hands the translated document to the schema library.
-func build(root map[string]any) (s *jsonschema.Schema, err error) {
+func build(root map[string]any, end *ending) (s *jsonschema.Schema, err error) {
 	defer func() {
 		// The translator lets only well-formed keywords through; should the library still stumble over a document that a
 		// stranger wrote, the document is refused and the daemon lives.
@@ -167,7 +177,7 @@ func build(root map[string]any) (s *jsonschema.Schema, err error) {
 	c := jsonschema.NewCompiler()
 	c.Draft = jsonschema.Draft2020
 	c.LoadURL = func(url string) (io.ReadCloser, error) { return nil, fmt.Errorf("%s leaves the document", url) }
-	c.RegisterExtension(extensionName, nil, firstFailure{})
+	c.RegisterExtension(extensionName, nil, ours{end})
 	if err := c.AddResource(baseURL, bytes.NewReader(text)); err != nil {
 		return nil, err
 	}

@@ -287,14 +287,14 @@ func TestCheckCall(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got := ""
-		if v := s.CheckCall(json.RawMessage(tt.value), tt.args, json.RawMessage(tt.kwargs)); v != nil {
+		if v, _ := s.CheckCall(t.Context(), json.RawMessage(tt.value), tt.args, json.RawMessage(tt.kwargs)); v != nil {
 			got = v.Mismatch
 		}
 		if got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
-	if v := (*Schema)(nil).CheckCall(json.RawMessage(`{}`), null, nil); v != nil {
+	if v, _ := (*Schema)(nil).CheckCall(t.Context(), json.RawMessage(`{}`), null, nil); v != nil {
 		t.Errorf("without a deliverable nothing is checked, got %+v", v)
 	}
 }

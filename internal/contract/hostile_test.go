@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,27 @@ func manyKeys(n int) string {
 		fmt.Fprintf(&b, `"%x",`, i)
 	}
 	return strings.TrimSuffix(b.String(), ",")
+}
+
+// trees are all arrays of so many arrays, themselves included: as preorder they are one text.
+func trees(n int) (all []string) {
+	for _, inner := range forests(n-1, map[int][]string{0: {""}}) {
+		all = append(all, "["+inner+"]")
+	}
+	return all
+}
+
+func forests(n int, known map[int][]string) []string {
+	if known[n] == nil {
+		for first := range n {
+			for _, a := range forests(first, known) {
+				for _, b := range forests(n-1-first, known) {
+					known[n] = append(known[n], strings.TrimSuffix("["+a+"],"+b, ","))
+				}
+			}
+		}
+	}
+	return known[n]
 }
 
 // Contracts that are made to cost. Each is refused at the door, or its check is refused for a value that
@@ -50,14 +72,20 @@ func TestHostileContracts(t *testing.T) {
 		{"patterns as keys", `{"patternProperties":{"` + strings.Repeat(`.{1000}`, 20) + `":{}}}`, ``, "patterns too large", "", ""},
 		{"a slow pattern over much text", `{"pattern":"(.*a){300}b.*c"}`, `"` + strings.Repeat("a", 4<<20) + `"`, "", MismatchSchema, "too large"},
 		{"a slow pattern over many keys", `{"propertyNames":{"pattern":"(.*a){900}b"}}`, `{"` + strings.Repeat("a", 4<<20) + `":1}`, "", MismatchSchema, "too large"},
-		{"many schemas over many values", `{"items":{"allOf":[` + strings.Repeat(`{"enum":`+list(90, "1")+`},`, 100) + `{}]}}`, list(2000, "1"), "", MismatchSchema, "too large"},
+		{"many schemas over many values", `{"items":{"allOf":[` + strings.Repeat(`{"const":`+list(90, "1")+`},`, 100) + `{}]}}`, list(2000, "1"), "", MismatchSchema, "too large"},
+		{"long lists over many values", `{"items":{"allOf":[` + strings.Repeat(`{"enum":`+list(90, "1")+`},`, 100) + `{}]}}`, list(2000, "1"), "", "", ""},
 		{"many required keys over many values", `{"items":{"anyOf":[{"required":[` + manyKeys(20_000) + `]},true]}}`, list(1000, "{}"), "", MismatchSchema, "too large"},
 		{"many dependent keys over many values", `{"items":{"anyOf":[{"dependentRequired":{"a":[` + manyKeys(20_000) + `]}},true]}}`, list(1000, `{"a":1}`), "", MismatchSchema, "too large"},
-		{"many enumerated values over many values", `{"items":{"anyOf":[{"enum":[` + manyKeys(5000) + `]},true]}}`, list(10_000, `"no"`), "", MismatchSchema, "too large"},
+		{"many enumerated values over many values", `{"items":{"anyOf":[{"enum":[` + manyKeys(5000) + `]},true]}}`, list(10_000, `"no"`), "", "", ""},
+		{"many long enumerated values over many values", `{"items":{"anyOf":[{"enum":["` + strings.Repeat("x", 300) + `",` + manyKeys(5000) + `]},true]}}`, list(10_000, `"no"`), "", MismatchSchema, "too large"},
 		{"a large const over many values", `{"items":{"anyOf":[{"const":` + list(20_000, "1") + `},true]}}`, list(1000, `1`), "", MismatchSchema, "too large"},
 		{"many schemas that look at different members", `{"type":"array","items":{"properties":{` + strings.ReplaceAll(manyKeys(300), ",", `:{"type":"number"},`) + `:{}}}}`, list(10_000, `{"1":1,"2":2}`), "", "", ""},
 		{"a tree of few schemas and many values", tree, `{"v":1,"left":` + strings.Repeat(`{"v":1,"right":`, 2000) + `{"v":2}` + strings.Repeat(`}`, 2001), "", "", ""},
 		{"unique items", `{"uniqueItems":true}`, list(2, `[1,{"a":2}]`), "", MismatchSchema, "uniqueItems"},
+		{"unique items that a hash takes for alike", `{"uniqueItems":true}`, "[" + strings.Join(trees(13)[:200_000], ",") + "]", "", "", ""},
+		{"unique items in unique items", `{"uniqueItems":true,"items":{"$ref":"#"}}`, strings.Repeat("[", 128) + list(100_000, `"x"`) + strings.Repeat("]", 128), "", MismatchSchema, "too large"},
+		{"many values below a long key", `{"additionalProperties":{"items":{"type":"number"}}}`, `{"` + strings.Repeat("k", 1<<20) + `":` + list(100_000, "1") + "}", "", MismatchSchema, "too large"},
+		{"many values below long keys", `{"$defs":{"o":{"additionalProperties":{"$ref":"#/$defs/o"}}},"$ref":"#/$defs/o"}`, strings.Repeat(`{"`+strings.Repeat("k", 30_000)+`":`, 100) + `{` + strings.ReplaceAll(manyKeys(50_000), ",", ":1,") + ":1}" + strings.Repeat("}", 100), "", MismatchSchema, "too large"},
 		{"a chain of references", chain + `"d300":{"type":"number"}}}`, `"x"`, "", MismatchType, "must be number"},
 		{"a chain in a circle", strings.Replace(chain, `"d5":{"$ref":"#/$defs/d6"}`, `"d5":{"$ref":"#/$defs/d0"}`, 1) + `"d300":{}}}`, ``, "", "", ""},
 		{"an array as deep as JSON goes", `{"type":"array","items":{"$ref":"#"}}`, strings.Repeat("[", 3000) + strings.Repeat("]", 3000), "", "", ""},
@@ -109,6 +137,63 @@ func TestHostileContracts(t *testing.T) {
 	}
 }
 
+// A check of many steps ends with its context, another one with the same schema is not ended, and one of few steps does not look at it.
+func TestChecksEnd(t *testing.T) {
+	t.Parallel()
+	s, err := Compile(json.RawMessage(`{"items":{"properties":{"a":{"minimum":0}}},"contains":{"required":["a"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, short := json.RawMessage(list(30_000, `{"a":1}`)), json.RawMessage(`[{"a":1}]`)
+	over, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the call is over")
+	cancel(why)
+	for range 3 {
+		if v, err := s.CheckUntil(over, long); v != nil || !errors.Is(err, why) {
+			t.Errorf("a check that should have ended: %v, %v", v, err)
+		}
+		if v, err := s.CheckUntil(t.Context(), long); v != nil || err != nil {
+			t.Errorf("a check beside it: %v, %v", v, err)
+		}
+		if v, err := s.CheckUntil(over, short); v != nil || err != nil {
+			t.Errorf("a short check: %v, %v", v, err)
+		}
+	}
+	broken := json.RawMessage(strings.Replace(string(long), "1", "-1", 1))
+	if v, err := s.CheckUntil(t.Context(), broken); err != nil || v == nil || v.Metadata["value_path"] != "/0/a" {
+		t.Errorf("a broken value: %+v, %v", v, err)
+	}
+}
+
+// Values have one identity where JSON Schema takes them for equal.
+func TestIdentities(t *testing.T) {
+	t.Parallel()
+	classes := [][]string{{`null`}, {`true`}, {`false`}, {`0`, `-0`, `0.000`, `0e9`}, {`1`, `1.0`, `10e-1`, `0.1e1`, `100e-2`}, {`-1`, `-1.00`}, {`10`, `1e1`, `1E+1`}, {`0.1`, `1e-1`}, {`1e400`}, {`12345678901234567890`}, {`12345678901234567891`},
+		{`""`}, {`"1"`}, {`"a"`, `"\u0061"`}, {`[]`}, {`{}`}, {`[[]]`}, {`[[],[]]`}, {`[[[]]]`}, {`[[],[[]]]`}, {`[[[]],[]]`}, {`["a","b"]`}, {`["ab"]`}, {`["a\"1:b"]`}, {`{"a":1,"b":[2]}`, `{"b":[2.0],"a":1e0}`}, {`{"a":{"b":1}}`}, {`[["a"],"b"]`}}
+	seen := map[string]int{}
+	for i, class := range classes {
+		for _, text := range class {
+			v, err := Decode(json.RawMessage(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, _ := identity(nil, v, 1000)
+			if j, there := seen[string(id)]; there && j != i {
+				t.Errorf("%s and %s are one: %s", text, classes[j], id)
+			}
+			seen[string(id)] = i
+			for most := range len(id) {
+				if cut, fits := identity(nil, v, most); fits || len(cut) > most+30 {
+					t.Errorf("%s fits %d bytes as %s", text, most, cut)
+				}
+			}
+		}
+	}
+	if len(seen) != len(classes) {
+		t.Errorf("%d identities of %d values", len(seen), len(classes))
+	}
+}
+
 // The walk over a check agrees with what the check looks at: it never counts less than the weight of what is there, and
 // a schema that looks at nothing below costs nothing below.
 func TestWalker(t *testing.T) {
@@ -137,7 +222,7 @@ func TestWalker(t *testing.T) {
 		const budget = 1000
 		w := walker{schema: s, left: budget}
 		w.defs, _ = s.root["$defs"].(map[string]any)
-		if !w.visit(s.root, v) || budget-w.left != tt.steps {
+		if !w.visit(s.root, v, 0) || budget-w.left != tt.steps {
 			t.Errorf("%s of %s: %d steps, want %d", tt.value, tt.deliverable, budget-w.left, tt.steps)
 		}
 	}

@@ -171,11 +171,7 @@ const anyStep = "/*"
 // children calls f for every schema directly below a translated one. The step is "" where the child looks at the same value.
 func children(m map[string]any, f func(step string, child any) error) error {
 	for _, name := range sortedKeys(m) {
-		base := name
-		if name == extItems || name == extAdditional {
-			base = strings.TrimPrefix(name, extPrefix)
-		}
-		k, ok := keywordOf(base)
+		k, ok := keywordOf(plainName(name))
 		if !ok || k.kind < schema {
 			continue
 		}
@@ -231,8 +227,9 @@ func (o origins) pointer(tokens []string) string {
 		p, tokens = o.hoisted[tokens[1]], tokens[2:]
 	}
 	for _, t := range tokens {
-		if t == extItems || t == extAdditional {
-			t = strings.TrimPrefix(t, extPrefix)
+		switch t {
+		case extItems, extAdditional, extUnique, extEnum:
+			t = plainName(t)
 		}
 		p += "/" + escapeToken(t)
 		if o.constraints != "" && p == o.constraints {

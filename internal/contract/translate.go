@@ -20,6 +20,7 @@ type translator struct {
 	found     []*reference
 	nodes     int
 	unbounded bool
+	unique    bool // the document has uniqueItems
 	evaluates bool // the document has unevaluated keywords
 	patterns  map[string]int
 	size      int // of the patterns, in instructions
@@ -100,17 +101,23 @@ func (t *translator) schema(m map[string]any, at string, depth int) (map[string]
 	return out, nil
 }
 
-// cutShort gives the keywords that a large value could break a million times to our extension, which stops at the first.
-// Where the document asks what was evaluated, the library must see them itself.
+// cutShort gives the keywords that a large value could make expensive to our extension. Where the document asks what was evaluated, the library
+// must see itself what looks at members and elements.
 func (t *translator) cutShort(out map[string]any) {
-	if t.evaluates {
-		return
-	}
 	rename := func(from, to string) {
 		if v, ok := out[from]; ok {
 			out[to] = v
 			delete(out, from)
 		}
+	}
+	if rename("uniqueItems", extUnique); out[extUnique] == true {
+		t.unique = true
+	}
+	if list, _ := out["enum"].([]any); listed(list) {
+		rename("enum", extEnum)
+	}
+	if t.evaluates {
+		return
 	}
 	rename("items", extItems)
 	if _, ok := out["additionalProperties"].(map[string]any); ok && out["patternProperties"] == nil {

@@ -52,7 +52,7 @@ func (s *Schema) violation(l leaf, v any) *Violation {
 	case keyword == "minItems":
 		out.tooFew(where, node, actual, l.at)
 	default:
-		out.broken(where, keyword, node[keyword], actual)
+		out.broken(where, plainName(keyword), node[keyword], actual)
 	}
 	meta["mismatch"] = out.Mismatch
 	if path := meta["constraint_path"].(string); path != "deliverable" {

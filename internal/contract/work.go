@@ -7,54 +7,74 @@ import (
 	"strings"
 )
 
-// Bounds of what a check may cost. A step is one schema looking at one value, or one listed key or enumerated value
-// being compared: about a microsecond. A hundred bytes of text that pass one instruction of a pattern are a step, too.
+// Bounds of what a check may cost. A step is one schema looking at one value, or one listed key being compared: a few microseconds. A hundred
+// bytes of text that pass one instruction of a pattern are a step, too, and so are 256 bytes of the place of a value, which the library writes
+// for each schema that looks at it.
 const (
-	MaxSteps        = 10_000_000
-	MaxPatternSize  = 10_000 // instructions that a document's patterns compile to, all together
-	bytesOfTextStep = 100
+	MaxSteps         = 10_000_000
+	MaxPatternSize   = 10_000 // instructions that a document's patterns compile to, all together
+	bytesOfTextStep  = 100
+	bytesOfPlaceStep = 256
 )
 
 // load is what a value may cost at most, whatever the schema.
 type load struct {
 	values, text int // members and elements; bytes of strings and keys
+	places       int // bytes of the places of all values
+	within       int // steps to write each array whole that holds a value, for all values
 	odd          bool
 }
 
 // measure counts the values in v and its text, and notes whether a number in it is too large to reckon with.
 func measure(v any) (l load) {
-	l.add(v)
+	l.add(v, 0, 0)
 	return l
 }
 
-func (l *load) add(v any) {
+// bytesOfIndex is about what an element's index adds to its place.
+const bytesOfIndex = 6
+
+func (l *load) add(v any, place, arrays int) {
 	l.values++
+	l.places += place
+	l.within += arrays
 	switch v := v.(type) {
 	case string:
 		l.text += len(v)
+		l.within += arrays * len(v) / bytesOfTextStep
 	case json.Number:
 		l.odd = l.odd || oddNumber(v)
 	case []any:
 		for _, e := range v {
-			l.add(e)
+			l.add(e, place+bytesOfIndex, arrays+1)
 		}
 	case map[string]any:
 		for k, e := range v {
 			l.text += len(k)
-			l.add(e)
+			l.within += arrays * len(k) / bytesOfTextStep
+			l.add(e, place+1+len(k), arrays)
 		}
 	}
+}
+
+// atMost is how many steps a check of such a value takes at most.
+func (s *Schema) atMost(l load) int {
+	n := (l.values+l.places/bytesOfPlaceStep)*s.weight + l.text/bytesOfTextStep*s.patternSize
+	if s.unique {
+		n += l.within * s.weight
+	}
+	return n
 }
 
 // affordable reports whether a check of the value stays within MaxSteps. Most do by far, whatever looks at what; for the
 // others the check is walked through without being done.
 func (s *Schema) affordable(v any, l load) bool {
-	if l.values*s.weight+l.text/bytesOfTextStep*s.patternSize <= MaxSteps {
+	if s.atMost(l) <= MaxSteps {
 		return true
 	}
 	w := walker{schema: s, left: MaxSteps}
 	w.defs, _ = s.root["$defs"].(map[string]any)
-	return w.visit(s.root, v)
+	return w.visit(s.root, v, 0)
 }
 
 // weigh is what a schema by itself costs a value, in steps.
@@ -73,6 +93,9 @@ func weigh(node map[string]any) int {
 	if c, ok := node["const"]; ok {
 		n += measure(c).values
 	}
+	if node[extEnum] != nil {
+		n += 1 + maxListedText/bytesOfTextStep
+	}
 	return n
 }
 
@@ -83,25 +106,32 @@ type walker struct {
 	left   int
 }
 
-// visit counts what the schema node costs the value; false when nothing is left.
-func (w *walker) visit(node, v any) bool {
+// visit counts what the schema node costs the value at a place of so many bytes; false when nothing is left.
+func (w *walker) visit(node, v any, place int) bool {
+	w.left -= place / bytesOfPlaceStep
 	m, ok := node.(map[string]any)
 	if !ok {
 		w.left--
 		return w.left > 0
 	}
 	w.left -= weigh(m)
-	if text, ok := v.(string); ok {
-		w.pay(m["pattern"], len(text))
+	switch v := v.(type) {
+	case string:
+		w.pay(m["pattern"], len(v))
+	case []any:
+		if m[extUnique] == true {
+			l := measure(v)
+			w.left -= l.values + l.text/bytesOfTextStep
+		}
 	}
 	if w.left <= 0 {
 		return false
 	}
-	if ref, ok := m["$ref"].(string); ok && !w.visit(w.defs[strings.TrimPrefix(ref, "#/$defs/")], v) {
+	if ref, ok := m["$ref"].(string); ok && !w.visit(w.defs[strings.TrimPrefix(ref, "#/$defs/")], v, place) {
 		return false
 	}
 	for name, sub := range m {
-		if !w.keyword(m, name, sub, v) {
+		if !w.keyword(part{m, plainName(name), sub, place}, v) {
 			return false
 		}
 	}
@@ -114,40 +144,48 @@ func (w *walker) pay(pattern any, text int) {
 	}
 }
 
-func (w *walker) keyword(m map[string]any, name string, sub, v any) bool {
-	base := strings.TrimPrefix(name, extPrefix)
-	k, ok := keywordOf(base)
-	if !ok || k.kind < schema || base == "$defs" {
+// A part is a keyword of a schema that looks at a value at a place.
+type part struct {
+	of    map[string]any
+	name  string
+	sub   any
+	place int
+}
+
+func (w *walker) keyword(p part, v any) bool {
+	k, ok := keywordOf(p.name)
+	if !ok || k.kind < schema || p.name == "$defs" {
 		return true
 	}
 	if k.inPlace {
-		return each(sub, k, func(_ string, child any) bool { return w.visit(child, v) })
+		return each(p.sub, k, func(_ string, child any) bool { return w.visit(child, v, p.place) })
 	}
 	switch v := v.(type) {
 	case []any:
-		return w.elements(m, base, sub, v)
+		return w.elements(p, v)
 	case map[string]any:
-		return w.members(m, base, sub, v)
+		return w.members(p, v)
 	}
 	return true
 }
 
-func (w *walker) elements(m map[string]any, name string, sub any, v []any) bool {
-	prefix, _ := m["prefixItems"].([]any)
-	switch name {
+func (w *walker) elements(p part, v []any) bool {
+	prefix, _ := p.of["prefixItems"].([]any)
+	place := p.place + bytesOfIndex
+	switch p.name {
 	case "prefixItems":
 		for i := range min(len(prefix), len(v)) {
-			if !w.visit(prefix[i], v[i]) {
+			if !w.visit(prefix[i], v[i], place) {
 				return false
 			}
 		}
 	case "items", "unevaluatedItems", "contains":
 		from := 0
-		if name == "items" {
+		if p.name == "items" {
 			from = min(len(prefix), len(v))
 		}
 		for _, e := range v[from:] {
-			if !w.visit(sub, e) {
+			if !w.visit(p.sub, e, place) {
 				return false
 			}
 		}
@@ -155,20 +193,21 @@ func (w *walker) elements(m map[string]any, name string, sub any, v []any) bool 
 	return true
 }
 
-func (w *walker) members(m map[string]any, name string, sub any, v map[string]any) bool {
-	known, _ := m["properties"].(map[string]any)
-	switch name {
+func (w *walker) members(p part, v map[string]any) bool {
+	known, _ := p.of["properties"].(map[string]any)
+	within := func(key string) int { return p.place + 1 + len(key) }
+	switch p.name {
 	case "properties":
 		w.left -= len(known) // each is looked for
 		for key, child := range known {
-			if e, ok := v[key]; ok && !w.visit(child, e) {
+			if e, ok := v[key]; ok && !w.visit(child, e, within(key)) {
 				return false
 			}
 		}
 	case "patternProperties":
-		return each(sub, keyword{kind: patterns}, func(pattern string, child any) bool {
+		return each(p.sub, keyword{kind: patterns}, func(pattern string, child any) bool {
 			for key, e := range v {
-				if w.pay(pattern, len(key)); !w.visit(child, e) { // it may match
+				if w.pay(pattern, len(key)); !w.visit(child, e, within(key)) { // it may match
 					return false
 				}
 			}
@@ -176,13 +215,13 @@ func (w *walker) members(m map[string]any, name string, sub any, v map[string]an
 		})
 	case "additionalProperties", "unevaluatedProperties":
 		for key, e := range v {
-			if _, is := known[key]; (!is || name != "additionalProperties") && !w.visit(sub, e) {
+			if _, is := known[key]; (!is || p.name != "additionalProperties") && !w.visit(p.sub, e, within(key)) {
 				return false
 			}
 		}
 	case "propertyNames":
 		for key := range v {
-			if !w.visit(sub, key) {
+			if !w.visit(p.sub, key, p.place) {
 				return false
 			}
 		}

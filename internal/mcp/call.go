@@ -48,7 +48,7 @@ func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.C
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	return result(res.Body, tool)
+	return result(ctx, res.Body, tool)
 }
 
 // nameSession finds the call's session: that of the arguments, else of _meta, else one of its own.
@@ -143,7 +143,7 @@ func stage(e progress.Event) string {
 }
 
 // result makes a tool's result of a call's reply.
-func result(body []byte, tool *catalog.Tool) (*sdk.CallToolResult, error) {
+func result(ctx context.Context, body []byte, tool *catalog.Tool) (*sdk.CallToolResult, error) {
 	var reply struct {
 		CallID    string          `json:"call_id"`
 		SessionID string          `json:"session_id"`
@@ -160,7 +160,7 @@ func result(body []byte, tool *catalog.Tool) (*sdk.CallToolResult, error) {
 		return nil, fmt.Errorf("read the outcome of call %s: %w", reply.CallID, err)
 	}
 	if tool != nil && outcome.OK() {
-		if err := tool.CheckValue(outcome.Value); err != nil { // clients check it, too, and would show nothing of it
+		if err := tool.CheckValue(ctx, outcome.Value); err != nil { // clients check it, too, and would show nothing of it
 			value := outcome.Value
 			outcome = agent.Failed(agent.ErrContractViolation, "the value is not what the tool says that it returns: "+err.Error())
 			outcome.ToolRole, outcome.MethodName, outcome.Metadata = tool.Role, tool.Method, map[string]any{"value": value}

@@ -68,7 +68,10 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		e.PassedOn = a.failed[res.Authored.Type]
 		j.passedOn = e.PassedOn != agent.ClassNone
 	default:
-		s.check(&j)
+		if s.check(ctx, &j) != nil {
+			j.outcome, j.class = interrupt.Outcome(ctx)
+			return j
+		}
 	}
 	s.explain(&j)
 	if j.outcome.OK() {
@@ -108,18 +111,22 @@ func (c *opened) answeredInput(j judged) string {
 	return inputHash(j.takes.Named(c.args, c.kwargs))
 }
 
-// check holds a value against the contract.
-func (s *selected) check(j *judged) {
+// check holds a value against the contract. The error says that the call ended meanwhile.
+func (s *selected) check(ctx context.Context, j *judged) (err error) {
 	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.result.Value}
 	if s.terms.schema == nil {
-		return
+		return nil
+	}
+	if j.violation, err = s.terms.schema.CheckCall(ctx, j.result.Value, s.args, s.kwargs); err != nil {
+		return err
 	}
 	j.checked = true
-	if j.violation = s.terms.schema.CheckCall(j.result.Value, s.args, s.kwargs); j.violation != nil {
+	if j.violation != nil {
 		j.stage = stageOutcome
 		j.outcome = agent.Failed(agent.ErrContractViolation, j.violation.Message)
 		j.outcome.Metadata = j.violation.Metadata
 	}
+	return nil
 }
 
 // passed reports whether the value was checked against a contract and kept it.

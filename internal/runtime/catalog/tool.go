@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -31,9 +32,9 @@ type Tool struct {
 	texts   bool             // a model described the parameters or the value
 }
 
-// CheckValue returns nil where the value is what Returns says, or nothing is said.
-func (t *Tool) CheckValue(value json.RawMessage) error {
-	if v := t.returns.Check(value); v != nil {
+// CheckValue returns nil where the value is what Returns says, or nothing is said, or ctx ends before that is known.
+func (t *Tool) CheckValue(ctx context.Context, value json.RawMessage) error {
+	if v, _ := t.returns.CheckUntil(ctx, value); v != nil {
 		return errors.New(v.Message)
 	}
 	return nil
