@@ -295,7 +295,6 @@ func (c *ArtifactChange) Creates() bool {
 	return c.Generation != nil || c.Manifest != nil || c.Example != nil || c.Examples != nil && len(*c.Examples) > 0
 }
 
-// Renews reports whether the change, where a person makes it, is a new beginning for the method: programs that failed delay the next one no longer, and what
-// was held of them is forgotten. A proposal is none, nor its end, as it changes nothing that counts; to allow what programs may reach neither: one that waits
-// for it runs in the next call.
+// Renews reports whether the change, where a person makes it, resets the delay after failures. Proposals do not, and neither do manifests: a
+// program that waits for one runs in the next call.
 func (c *ArtifactChange) Renews() bool { return c.Manifest == nil && !c.Proposal }

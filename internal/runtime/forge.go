@@ -20,7 +20,7 @@ type failing struct {
 	attempt        judged       // zero when nothing ran
 }
 
-// failure is what the model is told of the failure.
+// failure is what the prompt says of the failure.
 func (c *opened) failure(f *failing) []prompt.Quote {
 	message := f.message
 	if message == (prompt.Quote{}) {

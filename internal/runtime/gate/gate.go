@@ -133,7 +133,7 @@ type check struct {
 	errs      []types.Error
 	unused    []types.Error // declared and not used
 	inputs    string        // the inferred interface
-	outside   outside.Named // what the text names of the outside
+	outside   outside.Named // the hosts, writes and tools that the text names
 	asWritten bool          // for a compiler that has the toolchain's order by itself
 	moved     bool          // calls stand before their statements, in the toolchain's order
 	residue   bool          // see Program.Residue

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a program's text names of the outside is found however it is put together, as far as that is sure; all else is computed.
+// What a program's text names beyond itself is found however it is put together, as far as that is sure; all else is computed.
 func TestNamedOutside(t *testing.T) {
 	t.Parallel()
 	const get = "func get(call *recurgent.Call, u string) string {\n\tr, err := call.Fetch(u)\n\tif err != nil {\n\t\treturn \"\"\n\t}\n\treturn r.Body\n}\n"

@@ -52,15 +52,7 @@ type ProposalEvidence struct {
 func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery, advice map[string]Advice) (*Waiting, error) {
 	out := &Waiting{ID: w.ID, Kind: w.Kind, Role: w.Role, Method: w.Method, Since: agent.FormatTime(w.Since)}
 	if w.Kind == InboxRecommendation {
-		a := advice[w.Of]
-		if q.Sees != nil {
-			a = o.shared(ctx, a, q.Sees)
-		}
-		out.Summary, out.Evidence = a.Reason, a
-		id := "/v1/recommendations/" + a.ID
-		out.offer("apply the recommendation", "POST", id+"/apply", "{}", "recurgentd recommend --apply "+why.Argument(a.ID))
-		out.offer("dismiss the recommendation", "POST", id+"/dismiss", "{}", "recurgentd recommend --dismiss "+why.Argument(a.ID))
-		return out, nil
+		return o.advised(ctx, out, q, advice[w.Of]), nil
 	}
 	a, err := o.store.Artifact(ctx, w.Role, w.Method)
 	if errors.Is(err, store.ErrNotFound) {
@@ -111,6 +103,18 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	}
 	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
 	return out, nil
+}
+
+// advised fills in an entry about a recommendation.
+func (o *Operator) advised(ctx context.Context, out *Waiting, q *InboxQuery, a Advice) *Waiting {
+	if q.Sees != nil {
+		a = o.shared(ctx, a, q.Sees)
+	}
+	out.Summary, out.Evidence = a.Reason, a
+	id := "/v1/recommendations/" + a.ID
+	out.offer("apply the recommendation", "POST", id+"/apply", "{}", "recurgentd recommend --apply "+why.Argument(a.ID))
+	out.offer("dismiss the recommendation", "POST", id+"/dismiss", "{}", "recurgentd recommend --dismiss "+why.Argument(a.ID))
+	return out
 }
 
 // allowedBy is the manifest of the method with what goes beyond it, as a request has it.

@@ -11,7 +11,7 @@ import (
 )
 
 // Outline describes a value without its content: types, how long texts and lists are, to a power of ten, and the names of members that are
-// declared; the others, which may be data, are counted. It is what another owner's model is told of a value.
+// declared; the others, which may be data, are counted. Prompts of another owner's calls show it in place of the value.
 func Outline(raw json.RawMessage, declared func(name string) bool) string {
 	v, err := contract.Decode(raw)
 	if err != nil {

@@ -17,7 +17,7 @@ func plain(text string, most int) string {
 	return visible(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "), most)
 }
 
-// elements matches a < that opens or closes an element of ours, or one of the marks by which models tell the parts of a conversation.
+// elements matches a < that opens or closes an element of ours, or one of the marks that separate the parts of a conversation for a model.
 var elements = regexp.MustCompile(`(?i)<(\s*/?\s*(?:` + strings.Join(elementNames(), "|") + `|system|user|assistant)\b|\||$)`)
 
 // elementNames are the names of the elements of the user message.

@@ -15,8 +15,8 @@ func failing(statements string, imports ...string) string {
 	return rig.Program("\tif call.Arg(0, \"x\") == 1.0 {\n\t\tpanic(\"boom\")\n\t}\n"+outOf(statements), imports...)
 }
 
-// mended answers for every argument.
-func mended(statements string, imports ...string) string {
+// repaired answers for every argument.
+func repaired(statements string, imports ...string) string {
 	return rig.Program("\t_ = call.Arg(0, \"x\")\n"+outOf(statements), imports...)
 }
 
@@ -52,31 +52,31 @@ func TestARepairWaitsForWhatItReaches(t *testing.T) {
 		says, lacks string
 		answers     string // for the argument 1, once it is let in
 	}{
-		{"a host", func(own, _ string) string { return failing(get(`"http://` + own + `/a"`)) }, func(_, other string) string { return mended(get(`"http://` + other + `/b"`)) },
+		{"a host", func(own, _ string) string { return failing(get(`"http://` + own + `/a"`)) }, func(_, other string) string { return repaired(get(`"http://` + other + `/b"`)) },
 			"OTHER", `{"hosts":["OTHER"]}`, "answer"},
 		{"a host that is put together", func(own, _ string) string { return failing(get(`"http://` + own + `/a"`)) },
 			func(_, other string) string {
-				return mended("\tbase := \"http://\" + host\n"+get(`fmt.Sprintf("%s/%v", base, call.Arg(0, "x"))`)+"\n\t_ = host", "fmt") + "\nconst host = \"" + other + "\"\n"
+				return repaired("\tbase := \"http://\" + host\n"+get(`fmt.Sprintf("%s/%v", base, call.Arg(0, "x"))`)+"\n\t_ = host", "fmt") + "\nconst host = \"" + other + "\"\n"
 			},
 			"OTHER", `{"hosts":["OTHER"]}`, "answer"},
 		{"a host that is computed", func(own, _ string) string { return failing(get(`"http://` + own + `/a"`)) },
 			func(_, other string) string {
-				return mended(get(`strings.Join([]string{"http:", "", "`+other+`", "b"}, "/")`), "strings")
+				return repaired(get(`strings.Join([]string{"http:", "", "`+other+`", "b"}, "/")`), "strings")
 			},
 			"hosts that it computes", `{"hosts":["*"]}`, "answer"},
 		{"a host that a redirect leads to", func(own, _ string) string { return failing(get(`"http://` + own + `/a"`)) },
 			func(own, other string) string {
-				return mended(get(`"http://` + own + `/to?u=http:%2f%2f` + other + `%2fb"`))
+				return repaired(get(`"http://` + own + `/to?u=http:%2f%2f` + other + `%2fb"`))
 			}, "OTHER", `{"hosts":["OTHER"]}`, "answer"},
 		{"a write", func(own, _ string) string { return failing(get(`"http://` + own + `/a"`)) },
 			func(own, _ string) string {
-				return mended("\tif r, err := call.FetchWith(recurgent.Request{Method: \"post\", URL: \"http://" + own + "/order\", Body: \"7\"}); err != nil {\n\t\treturn nil, err\n\t} else {\n\t\tout = r.Body\n\t}")
+				return repaired("\tif r, err := call.FetchWith(recurgent.Request{Method: \"post\", URL: \"http://" + own + "/order\", Body: \"7\"}); err != nil {\n\t\treturn nil, err\n\t} else {\n\t\tout = r.Body\n\t}")
 			}, "POST", `{"methods":["POST"]}`, "answer"},
 		{"a tool", func(_, _ string) string { return failing("") },
-			func(_, _ string) string { return mended("\tout = call.Tool(\"bank\").Call(\"pay\", 7.0).Value") }, "bank.pay", `{"tools":["bank.pay"]}`, "paid"},
+			func(_, _ string) string { return repaired("\tout = call.Tool(\"bank\").Call(\"pay\", 7.0).Value") }, "bank.pay", `{"tools":["bank.pay"]}`, "paid"},
 		{"a tool in a variable", func(_, _ string) string { return failing("") },
 			func(_, _ string) string {
-				return mended("\tbank := call.Tool(\"bank\")\n\tfor _, m := range []string{\"pay\"} {\n\t\tout = bank.Call(m, 7.0).Value\n\t}")
+				return repaired("\tbank := call.Tool(\"bank\")\n\tfor _, m := range []string{\"pay\"} {\n\t\tout = bank.Call(m, 7.0).Value\n\t}")
 			}, "bank.pay", `{"tools":["bank.pay"]}`, "paid"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestARepairWaitsForWhatItReaches(t *testing.T) {
 			}
 			for _, r := range append(own.requests()[before:], other.requests()...) {
 				if r != "GET /a" && !strings.HasPrefix(r, "GET /to") { // a redirect shows when it is followed
-					t.Errorf("the outside got %q before a person let it", r)
+					t.Errorf("a server got %q before a person let it", r)
 				}
 			}
 			if n := m.Count("bank", "") + len(other.requests()); n != 0 {
@@ -143,9 +143,9 @@ func TestARepairWithinItsReachServes(t *testing.T) {
 	own := newUpstream(t)
 	port := strings.TrimPrefix(own.host(), "127.0.0.1:")
 	m := rig.NewModel(t, rig.Script{
-		"shop.rate":  {failing(get(`"http://localhost:` + port + `/a"`)), mended(get(`"HTTP://LOCALHOST:` + port + `/" + "b"`))},
-		"shop.asked": {failing(get(`fmt.Sprint(call.Arg(1, "u"))`), "fmt"), mended(get(`strings.TrimSpace(fmt.Sprint(call.Arg(1, "u")))`), "fmt", "strings")},
-		"shop.more":  {failing(get(`"http://localhost:` + port + `/a"`)), mended(get(`"http://` + own.host() + `/b"`))}})
+		"shop.rate":  {failing(get(`"http://localhost:` + port + `/a"`)), repaired(get(`"HTTP://LOCALHOST:` + port + `/" + "b"`))},
+		"shop.asked": {failing(get(`fmt.Sprint(call.Arg(1, "u"))`), "fmt"), repaired(get(`strings.TrimSpace(fmt.Sprint(call.Arg(1, "u")))`), "fmt", "strings")},
+		"shop.more":  {failing(get(`"http://localhost:` + port + `/a"`)), repaired(get(`"http://` + own.host() + `/b"`))}})
 	d := rig.Start(t, m, "--fetch-allow", own.host()+",localhost:"+port)
 	s := d.Session("shop")
 	d.Call(s, "rate", 2)
@@ -165,7 +165,7 @@ func TestARepairWithinItsReachServes(t *testing.T) {
 	d.Expect(0, []string{`"new_reach": "ask"`}, "policy", "set", "new_reach=ask")
 }
 
-// A page tells the model to send what it sees elsewhere, and the model does so in the repair that the page's own change makes necessary. Nothing is sent,
+// A page asks the model to send what it sees elsewhere, and the model does so in the repair that the page's own change makes necessary. Nothing is sent,
 // and nothing more is asked; a person who rejects the program stays with the old one, and the next request says so.
 func TestAPageTalksTheModelIntoIt(t *testing.T) {
 	t.Parallel()

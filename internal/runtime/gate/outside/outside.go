@@ -1,4 +1,4 @@
-// Package outside finds what a program's text names of the outside: the hosts of addresses, writing HTTP methods, and other tools' methods. Texts are
+// Package outside finds what a program's text names beyond itself: the hosts of addresses, writing HTTP methods, and other tools' methods. Texts are
 // followed through constants, concatenation, fmt.Sprintf, variables, parameters and lists, as far as they are sure to lead; what a program computes
 // otherwise is Computed. Every address that stands in the text counts, whether it is fetched or not.
 //

@@ -42,7 +42,7 @@ type Facts struct {
 	UsesRandomness     bool     `json:"uses_chance,omitempty"`
 	UsesContent        bool     `json:"uses_content,omitempty"`
 
-	// What the text names of the outside, each at most 64; "*" for what is computed: see package outside.
+	// Hosts, writes and tools that the text names, each at most 64; "*" for what is computed: see package outside.
 	Hosts  []string `json:"hosts,omitempty"`  // with their scheme: https://api.example.org
 	Writes []string `json:"writes,omitempty"` // HTTP methods but GET and HEAD
 	Tools  []string `json:"tools,omitempty"`  // role.method
