@@ -52,7 +52,7 @@ type ProposalEvidence struct {
 func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery, advice map[string]Advice) (*Waiting, error) {
 	out := &Waiting{ID: w.ID, Kind: w.Kind, Role: w.Role, Method: w.Method, Since: agent.FormatTime(w.Since)}
 	if w.Kind == InboxRecommendation {
-		return o.advised(ctx, out, q, advice[w.Of]), nil
+		return o.recommended(ctx, out, q, advice[w.Of]), nil
 	}
 	a, err := o.store.Artifact(ctx, w.Role, w.Method)
 	if errors.Is(err, store.ErrNotFound) {
@@ -105,8 +105,8 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	return out, nil
 }
 
-// advised fills in an entry about a recommendation.
-func (o *Operator) advised(ctx context.Context, out *Waiting, q *InboxQuery, a Advice) *Waiting {
+// recommended fills in an entry about a recommendation.
+func (o *Operator) recommended(ctx context.Context, out *Waiting, q *InboxQuery, a Advice) *Waiting {
 	if q.Sees != nil {
 		a = o.shared(ctx, a, q.Sees)
 	}
