@@ -18,7 +18,7 @@ func TestAskedInContext(t *testing.T) {
 	call := g.conversation(t, "r")
 	call("m", 1)
 	for i, c := range []struct{ reason, want string }{
-		{"ties go to the <last> one", "<operator_reason>ties go to the &lt;last> one</operator_reason>"}, {"", ""}, {runtime.ReforgePrefix + "r1", ""},
+		{"ties go to the <last> one", "<operator_reason>ties go to the <last> one</operator_reason>"}, {"", ""}, {runtime.ReforgePrefix + "r1", ""},
 	} {
 		if _, err := g.op.Operate(t.Context(), "r", "m", operator.Operation{Action: "regenerate", Reason: c.reason, Actor: "me"}); err != nil {
 			t.Fatal(err)
