@@ -23,7 +23,7 @@ type ArtifactChange struct {
 	Result      Class  `json:"result,omitempty"`
 	ResultOf    string `json:"result_of,omitempty"`
 	Reason      string `json:"reason,omitempty"` // of a failure
-	Owner       string `json:"owner,omitempty"`  // of the call, beside a failure and Shapes; left out for "local"
+	Owner       string `json:"owner,omitempty"`  // of the call that failed, or that Shapes are of; left out for "local"
 	SessionID   string `json:"session_id,omitempty"`
 	Caller      string `json:"caller,omitempty"` // the owner of an ok call that a client made; "" where the generation knows enough of them
 	ErrorType   string `json:"error_type,omitempty"`

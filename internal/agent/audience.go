@@ -19,7 +19,7 @@ type Audience struct {
 	Owner string // where All is false; "" where an earlier version did not keep it
 }
 
-// Has reports whether the reader belongs to the audience. What has no known owner is shown to who may operate: they could approve it.
+// Has reports whether the reader belongs to the audience. Readers who may operate see a text whose owner is unknown: they could approve it.
 func (t Audience) Has(r Reader) bool {
 	if t.Owner == "" {
 		return t.All || r.SeesAll() || r.Operates

@@ -54,7 +54,7 @@ func Identifier(name string) string {
 	return string(shown)
 }
 
-// Quoted is a name where it has to be whole: one that is no identifier is a quoted string.
+// Quoted returns the whole name: an identifier as it is, any other name as a quoted string.
 func Quoted(name string) string {
 	if name == Identifier(name) {
 		return name

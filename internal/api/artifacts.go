@@ -60,7 +60,7 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(summaries, limit, func(a artifactSummary) string { return a.MethodName }))
 }
 
-// shownTo says whose agents are shown the method in lists of tools, as far as the policy mcp.expose lets them.
+// shownTo returns whose agents are shown the method in lists of tools, as far as the policy mcp.expose lets them.
 func shownTo(a *agent.Artifact, byPerson bool) string {
 	if a.ShownToAll(byPerson) {
 		return "everyone"

@@ -123,7 +123,7 @@ func effectsLine(e *agent.Effects) string {
 	return listOr(parts, "nothing")
 }
 
-// beyondHosts names what the generation may do, beside new hosts, that its predecessor never did; "" for nothing.
+// beyondHosts names what the generation may do, apart from new hosts, that its predecessor never did; "" for nothing.
 func beyondHosts(g *agent.Generation) string {
 	if g.Beyond == nil || len(g.Beyond.Methods)+len(g.Beyond.Tools) == 0 {
 		return ""

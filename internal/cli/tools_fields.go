@@ -21,7 +21,7 @@ type artifactFields struct {
 	Interface *agent.Interface `json:"interface"`
 }
 
-// agents says whose agents are shown the method.
+// agents names those whose agents are shown the method.
 func (a artifactFields) agents() string {
 	if a.ShownTo == "owner" {
 		return "shown to those of its owner; to everybody's once tools approve lets them, or a person registers the role"

@@ -13,7 +13,7 @@ const manySteps = 20_000
 // errEnded is what ends a check.
 var errEnded = errors.New("the check was ended")
 
-// An ending ends the one check that uses it with a context, of which the library knows nothing.
+// An ending ends a check when its context ends: the library takes no context. Each check has its own.
 type ending struct {
 	ctx  context.Context //nolint:containedctx // of the check that is under way
 	left int             // steps until the context is looked at

@@ -72,7 +72,7 @@ func (e *evidenceText) quote(owner, format string, args ...any) {
 	e.add(e.c.quote(owner, fmt.Sprintf(format, args...), ""))
 }
 
-// evidence collects for the model what is known beside the failed code: what programs of the method may reach, why people want another program, what
+// evidence collects for the model what is known apart from the failed code: what programs of the method may reach, why people want another program, what
 // they said of answers, what was fetched in the failing run, the last failures, why the last candidate was discarded, which answers were
 // weak, and what callers asked again. It is data, and gives no orders.
 func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
@@ -136,7 +136,7 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 	}
 }
 
-// heldBack says what a person expects by the example, which may be none of those that the model sees; "" for nil.
+// heldBack describes what a person expects by an example that the prompt may not show; "" for nil.
 func (c *selected) heldBack(x *agent.Example) string {
 	if x == nil || x.State != agent.ExampleActive {
 		return ""
@@ -167,7 +167,7 @@ func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int)
 	}
 }
 
-// verdict says what a person judged wrong. Where what is right is an example, everybody may read that.
+// verdict describes an answer that a person judged wrong. An expected answer that became an example is public.
 func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	c := e.c
 	x := c.artifact.Example(v.ExampleID)

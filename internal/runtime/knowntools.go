@@ -65,7 +65,7 @@ func signatureOf(method string, f *agent.Interface) string {
 
 // knownSignature is the method's signature, "" where it is not known.
 func (c *selected) knownSignature(ctx context.Context, role, method string) string {
-	t, _ := c.r.store.Tool(ctx, role) // none is no person's
+	t, _ := c.r.store.Tool(ctx, role) // a role without a tool is not a person's
 	t.Role = role
 	if f := c.registry(1).method(ctx, &t, method).takes; f != nil {
 		return Clip(f.Signature(method), maxSignatureShown)
@@ -87,7 +87,7 @@ func (c *selected) taskWords() map[string]bool {
 	return task
 }
 
-// wanted says which tools are to be selected.
+// wanted describes the tools to select.
 type wanted struct {
 	own   string          // the call's role
 	task  map[string]bool // words

@@ -81,7 +81,7 @@ func (cand *candidate) wentBeyond(g *manifestGuard) bool {
 	return cand.beyond.Load() != nil
 }
 
-// describeReach says what programs of the method may reach.
+// describeReach describes what programs of the method may reach.
 func (c *selected) describeReach(e *evidenceText) {
 	if g := c.guard(); g != nil {
 		e.say("programs of this method may reach only this, until a person allows more: %s", reachWords(&g.manifest.Effects))
@@ -136,7 +136,7 @@ func reached(e *agent.Effects) (all []string) {
 // repairAwaits is the value of metadata.repair of a failure while a program that may do better waits for a person.
 const repairAwaits = "awaiting_approval"
 
-// announced says with the failure of the program that serves that another one waits for a person, and for what.
+// announced adds to a failure that a newer program waits for a person's approval, and of what.
 func (c *selected) announced(o agent.Outcome, beyond *agent.Effects) agent.Outcome {
 	if o.OK() || beyond == nil {
 		return o

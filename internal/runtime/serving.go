@@ -13,7 +13,7 @@ func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 	return d.Generation, ""
 }
 
-// waits says why the generation waits for a person, or "".
+// waits returns why the generation waits for a person, or "".
 func (in *SelectInput) waits(a *agent.Artifact, g *agent.Generation) string {
 	switch {
 	case g == nil:

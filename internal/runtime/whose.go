@@ -15,7 +15,7 @@ import (
 // reader is whose call it is: that of its session. Prompts for the call, and what the call leaves, hold no other owner's content.
 func (c *opened) reader() string { return cmp.Or(c.session.Owner, agent.LocalOwner) }
 
-// ownerOfSession is whose session it is; "" where that is no longer known.
+// ownerOfSession returns the session's owner; "" where the session is gone.
 func (c *opened) ownerOfSession(ctx context.Context, id string) string {
 	if id == c.session.ID {
 		return c.reader()

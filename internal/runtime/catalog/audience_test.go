@@ -124,7 +124,7 @@ func (s *shelf) holds(t *testing.T, when, owner string, said []saying, made map[
 	}
 }
 
-// What an earlier version stored has no owner: it is shown to who may operate, and to others once somebody vouches for it.
+// What an earlier version stored has no owner: readers who may operate see it, others once somebody vouches for it.
 func TestMethodsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)

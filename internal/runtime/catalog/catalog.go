@@ -151,7 +151,7 @@ func (c *Catalog) Find(ctx context.Context, r agent.Reader, name string) (*Tool,
 	return t, nil
 }
 
-// unlisted is why there is no tool of a name. It does not say whether another owner has one.
+// unlisted returns the error for a name without a tool. It does not say whether another owner has one.
 const unlisted = "list the tools, or search for one; those of other owners are listed once a person has registered the role or approved the program, or calls of two owners have made it durable"
 
 // A NotFound says that there is no such tool, and why.

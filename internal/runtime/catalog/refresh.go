@@ -159,7 +159,7 @@ func (c *Catalog) entryOf(m Method, a *agent.Artifact) *entry {
 	return e
 }
 
-// exposes says why the policy hides the method that the generation answers, or "".
+// exposes returns why the policy hides the method that the generation answers, or "".
 func (c *Catalog) exposes(a *agent.Artifact, g *agent.Generation) string {
 	switch expose := c.policy.MCP.Expose; {
 	case expose == agent.ExposeDurable && a.StateOf(g) != agent.StateDurable:

@@ -12,7 +12,7 @@ import (
 // maxText bounds what a text of a model may show of itself, in characters.
 const maxText = 400
 
-// errUnseen says that a schema cannot be shown: names and values in it have characters that nobody sees.
+// errUnseen refuses a schema that cannot be shown: names and values in it have characters that nobody sees.
 var errUnseen = errors.New("a name or a value has characters that nobody sees")
 
 // A schemaView writes a schema anew as agents may be shown it.
@@ -100,7 +100,7 @@ func (v *schemaView) list(part int, begins json.Delim) error {
 	return err
 }
 
-// inside says what the member of that name is.
+// inside returns the kind of the member of that name.
 func inside(part int, name string) int {
 	switch part {
 	case aSchema:

@@ -114,7 +114,7 @@ type text struct {
 	byModel bool   // a model wrote it, or a client's call brought it
 }
 
-// describedBy says what the method does and whose it is: names of tools may be cut. What no person wrote is marked.
+// describedBy describes the method and names its role: names of tools may be cut. What no person wrote is marked.
 func (t *Tool) describedBy(x text) string {
 	title := t.Title
 	if x.ofRole {

@@ -56,7 +56,7 @@ func (o *Operator) decidedAdvice(ctx context.Context, status string) ([]Advice, 
 	return o.advices(status), nil
 }
 
-// shared is the advice for who sees only some calls.
+// shared returns the advice for a reader who sees only some calls.
 func (o *Operator) shared(ctx context.Context, a Advice, sees func(ctx context.Context, callID string) bool) Advice {
 	of, err := o.store.Artifact(ctx, a.Role, a.Method)
 	if err != nil {

@@ -75,7 +75,7 @@ type Input struct {
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
 	Turns         []Turn          // of a method that takes free text: what was said before, oldest first
 
-	Evidence []Part    // what is known beside the failed code, at most 12 KiB
+	Evidence []Part    // what is known apart from the failed code, at most 12 KiB
 	Examples []Example // what people expect, at most 3
 
 	Earlier string // of a forge, the program whose answers the new one must give again; empty where there is none

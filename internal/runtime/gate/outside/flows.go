@@ -149,29 +149,31 @@ func (f *flows) assign(n *ast.AssignStmt) {
 			}
 		case n.Tok != token.ASSIGN && n.Tok != token.DEFINE:
 			f.set(l, nil)
-		case len(n.Lhs) == len(n.Rhs):
-			f.set(l, n.Rhs[i])
-		case i == 0:
-			f.set(l, n.Rhs[0])
 		default:
-			f.set(l, nil)
+			f.set(l, valueAt(n.Rhs, len(n.Lhs), i))
 		}
 	}
 }
 
 func (f *flows) declare(n *ast.ValueSpec) {
 	for i, name := range n.Names {
-		switch o := f.info.Defs[name]; {
-		case len(n.Values) == 0 && o != nil:
+		if o := f.info.Defs[name]; len(n.Values) == 0 && o != nil {
 			f.values[o] = append(f.values[o], n.Values...) // known, and nothing
-		case len(n.Values) == len(n.Names):
-			f.set(name, n.Values[i])
-		case i == 0:
-			f.set(name, n.Values[0])
-		default:
-			f.set(name, nil)
+			continue
 		}
+		f.set(name, valueAt(n.Values, len(n.Names), i))
 	}
+}
+
+// valueAt is the expression whose value the name at i gets of names; nil for a further result of a call.
+func valueAt(values []ast.Expr, names, i int) ast.Expr {
+	switch {
+	case len(values) == names:
+		return values[i]
+	case i == 0 && len(values) > 0:
+		return values[0]
+	}
+	return nil
 }
 
 func (f *flows) loop(n *ast.RangeStmt) {

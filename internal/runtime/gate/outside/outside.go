@@ -270,7 +270,7 @@ func originOf(t text) (origin string, known bool) {
 	return scheme + "://" + u.Host, true
 }
 
-// tool notes which methods of which roles may be called.
+// tool notes the methods and roles that may be called.
 func (f *finder) tool(receiver ast.Expr, args []ast.Expr) {
 	if len(args) == 0 {
 		return

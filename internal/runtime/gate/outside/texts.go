@@ -20,7 +20,7 @@ type text struct {
 	whole  bool
 }
 
-// unknown is a string of which nothing is known.
+// unknown is any string.
 func unknown() []text { return []text{{}} }
 
 // texts returns what the string may be.
@@ -134,7 +134,7 @@ func (f *flows) made(n *ast.CallExpr, depth int) ([]text, bool) {
 	return nil, false
 }
 
-// formatted follows a format up to the first verb that is no text.
+// formatted follows a format up to the first verb that does not print text.
 func (f *flows) formatted(format text, args []ast.Expr, depth int) []text {
 	out, rest := []text{{"", true}}, format.begins
 	for {
