@@ -54,7 +54,7 @@ func (x Example) WithoutCall() Example {
 	return x
 }
 
-// WithoutOthers returns the entry without what may be of other sessions than the call's: the prompt, which shows what failed in them, and
+// WithoutOthers returns the entry without what may be of other sessions than the call's: the prompt, which in entries of earlier versions shows what failed in them, and
 // which of their calls a discarded program broke.
 func (e LogEntry) WithoutOthers() LogEntry {
 	e.UserPrompt = ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -218,6 +219,34 @@ func (o *owned) PatternReport(ctx context.Context, role string) (operator.Patter
 	report, err := o.all.PatternReport(ctx, role)
 	report.Events = slices.DeleteFunc(slices.Clone(report.Events), func(e agent.PatternEvent) bool { return !o.sees(ctx, e.CallID) })
 	return report, err
+}
+
+// HistoryUsage and Trends count everybody's calls. Error types that programs made up, at run time perhaps, are counted together.
+func (o *owned) HistoryUsage(ctx context.Context, since, until time.Time) (operator.HistoryUsage, error) {
+	u, err := o.all.HistoryUsage(ctx, since, until)
+	u.ByAccess.With.ErrorTypes, u.ByAccess.Without.ErrorTypes = ofRuntime(u.ByAccess.With.ErrorTypes), ofRuntime(u.ByAccess.Without.ErrorTypes)
+	return u, err
+}
+
+func (o *owned) Trends(ctx context.Context, window time.Duration) (operator.Trends, error) {
+	t, err := o.all.Trends(ctx, window)
+	t.Total.ErrorType = ofRuntime(t.Total.ErrorType)
+	for i := range t.Buckets {
+		t.Buckets[i].ErrorType = ofRuntime(t.Buckets[i].ErrorType)
+	}
+	return t, err
+}
+
+// ofRuntime counts error types that are not the runtime's as "other".
+func ofRuntime(types map[string]int) map[string]int {
+	out := make(map[string]int, len(types))
+	for name, n := range types {
+		if !slices.Contains(agent.ErrorTypes(), name) {
+			name = "other"
+		}
+		out[name] += n
+	}
+	return out
 }
 
 // Tool is cut.

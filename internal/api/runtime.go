@@ -59,6 +59,8 @@ type Sessions interface {
 	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
 	Tool(ctx context.Context, role string) (operator.KnownTool, error)
 	FindTools(ctx context.Context, q overview.Query) (tools []operator.KnownTool, next string, err error)
+	HistoryUsage(ctx context.Context, since, until time.Time) (operator.HistoryUsage, error)
+	Trends(ctx context.Context, window time.Duration) (operator.Trends, error)
 	Inbox(ctx context.Context, q operator.InboxQuery) (page []operator.Waiting, next string, err error)
 	SimulatePolicy(ctx context.Context, q operator.SimulationQuery) (operator.Simulation, error)
 }
@@ -95,9 +97,6 @@ type Shared interface {
 	InboxCounts(ctx context.Context, emit func(progress.Event) error) error
 	ApplyRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
 	DismissRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
-	HistoryUsage(ctx context.Context, since, until time.Time) (operator.HistoryUsage, error)
-	Trends(ctx context.Context, window time.Duration) (operator.Trends, error)
-
 	Predict(ctx context.Context, q predict.Query) (predict.Answer, error)
 	ListSignatures(ctx context.Context, after string, limit int) ([]predict.Named, error)
 	Signature(ctx context.Context, name string) (predict.Named, error)

@@ -169,7 +169,7 @@ func queryReason(r *http.Request) (string, error) {
 func rejections(a *agent.Artifact) []agent.Rejection {
 	out := slices.Clone(a.Rejections)
 	for i := range out {
-		out[i].Hint = ""
+		out[i].Hint, out[i].Owner = "", ""
 	}
 	return out
 }

@@ -69,10 +69,18 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		h.guard = c.guard()
 	}
 	return sandbox.Request{Canonical: Canonical(c.rules),
-		Program: programOf(g), Owner: c.r.Owner(c.owner), Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
+		Program: programOf(g), Owner: c.runsFor(d.of), Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
 		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
 		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Guard: h.guard.ofFetch(),
 	}, h, true
+}
+
+// runsFor is for whom a program is run on what is of an owner, "" for the call's own: another's input gets a process that no call of this one's uses.
+func (c *opened) runsFor(of string) agent.Owner {
+	if of == "" || of == c.reader() {
+		return c.r.Owner(c.owner)
+	}
+	return c.r.Owner(c.owner + "\x00" + of)
 }
 
 // dryCall answers a nested call of a dry run by the program that serves it. Nothing is forged, kept or counted.

@@ -2,6 +2,7 @@ package evolve
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,5 +128,23 @@ func BenchmarkWeak(b *testing.B) {
 	deliverable, p := json.RawMessage(`{"type":"object","required":["status","movies"]}`), agent.DefaultPolicy().WeakSuccess
 	for b.Loop() {
 		Weak(value, deliverable, p)
+	}
+}
+
+// Of a value that is another's the reasons have the names that are declared, and a recommendation too.
+func TestReasonsForOthers(t *testing.T) {
+	t.Parallel()
+	declared := func(name string) bool { return name == "movies" || name == "a/b" }
+	got := WeakKinds([]string{"weak_status:/status=empty", "empty_array:/movies", "empty_array:/private=1", "empty_array:/other", "empty_array:/*/a~1b", "empty_array:/"}, declared)
+	if want := []string{"weak_status:/status=empty", "empty_array:/movies", "empty_array:/*", "empty_array:/*/a~1b", "empty_array:/"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m := Method{Role: "r", Method: "m", Deliverable: json.RawMessage(`{"type":"object"}`), Calls: []Call{{CallID: "call_1", Status: agent.StatusOK, Weak: []string{"empty_array:/movies", "empty_array:/private"}}}}
+	for _, r := range Recommend([]Method{m}, agent.RecommendPolicy{MinEvidence: 1, WeakRate: 0.1, Corrections: 1}) {
+		shared := r.Shared(declared)
+		text := string(agent.Encoded(shared))
+		if strings.Contains(text, "private") || shared.Proposal.Deliverable != nil || strings.Contains(string(agent.Encoded(r)), "movies") != strings.Contains(text, "movies") || r.Proposal.Deliverable == nil {
+			t.Errorf("got %s, of %s", text, agent.Encoded(r))
+		}
 	}
 }
