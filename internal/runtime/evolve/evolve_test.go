@@ -140,7 +140,11 @@ func TestReasonsForOthers(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m := Method{Role: "r", Method: "m", Deliverable: json.RawMessage(`{"type":"object"}`), Calls: []Call{{CallID: "call_1", Status: agent.StatusOK, Weak: []string{"empty_array:/movies", "empty_array:/private"}}}}
-	for _, r := range Recommend([]Method{m}, agent.RecommendPolicy{MinEvidence: 1, WeakRate: 0.1, Corrections: 1}) {
+	recommended := Recommend([]Method{m}, agent.RecommendPolicy{MinEvidence: 1, WeakRate: 0.1, Corrections: 1, BoundaryReferrals: 1, IntrinsicFailures: 1})
+	if len(recommended) != 2 {
+		t.Errorf("got %s, want a stronger contract for each member", agent.Encoded(recommended))
+	}
+	for _, r := range recommended {
 		shared := r.Shared(declared)
 		text := string(agent.Encoded(shared))
 		if strings.Contains(text, "private") || shared.Proposal.Deliverable != nil || strings.Contains(string(agent.Encoded(r)), "movies") != strings.Contains(text, "movies") || r.Proposal.Deliverable == nil {
