@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
 // Reasons of an Error.
@@ -86,20 +88,16 @@ func (p *OpenAI) Program(ctx context.Context, r Request) (Reply, error) {
 	request := openai.ChatCompletionRequest{Model: r.Model, Messages: messages(r.Messages)}
 	withTools := request
 	withTools.Tools = []openai.Tool{submitProgram()}
-	withTools.ToolChoice = openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: submitName}}
+	withTools.ToolChoice = openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: reply.SubmitName}}
 	response, usage, err := p.withFallback(ctx, question{operation: "program", capability: capTools, model: r.Model, trace: r.TraceParent, charge: r.Charge, rich: withTools, plain: request})
 	if err != nil {
 		return Reply{Usage: usage}, err
 	}
-	reply, reason := readProgram(response)
-	if reason != "" {
-		return Reply{}, &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Message: p.scrub(reason), Usage: usage}
+	found, err := reply.Program(response)
+	if err != nil {
+		return Reply{}, p.unusable(err, usage)
 	}
-	reply.Usage, reply.Model = usage, response.Model
-	if reply.Model == "" {
-		reply.Model = r.Model
-	}
-	return reply, nil
+	return Reply{Code: found.Code, Notes: found.Notes, SolverShape: found.SolverShape, Declaration: found.Declaration, Usage: usage, Model: cmp.Or(response.Model, r.Model)}, nil
 }
 
 // Chat implements Provider.
@@ -114,18 +112,11 @@ func (p *OpenAI) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	if err != nil {
 		return ChatReply{Usage: usage}, err
 	}
-	content := ""
-	if len(response.Choices) > 0 {
-		content = strings.TrimSpace(withoutThoughts(contentOf(response.Choices[0].Message)))
+	content, err := reply.Text(response)
+	if err != nil {
+		return ChatReply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Message: p.scrub(err.Error()), Usage: usage}
 	}
-	if content == "" {
-		return ChatReply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Message: "the model answered with nothing", Usage: usage}
-	}
-	reply := ChatReply{Content: content, Model: response.Model, Usage: usage}
-	if reply.Model == "" {
-		reply.Model = r.Model
-	}
-	return reply, nil
+	return ChatReply{Content: content, Model: cmp.Or(response.Model, r.Model), Usage: usage}, nil
 }
 
 // A question is what one operation asks of a model, in two ways.
@@ -254,11 +245,9 @@ func messages(in []Message) []openai.ChatCompletionMessage {
 	return out
 }
 
-const submitName = "submit_program"
-
 func submitProgram() openai.Tool {
 	return openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
-		Name:        submitName,
+		Name:        reply.SubmitName,
 		Description: "Submit the complete Go source of the method.",
 		Parameters: json.RawMessage(`{"type":"object","required":["code"],"properties":{` +
 			`"code":{"type":"string"},"summary":{"type":"string"},` +

@@ -14,6 +14,7 @@ type seen struct {
 	status     int
 	retryAfter time.Duration
 	tooLarge   bool
+	partial    bool // part of a reply came before the error
 
 	charged
 }
@@ -45,7 +46,10 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	s.status = response.StatusCode
 	s.retryAfter = retryAfter(response.Header, time.Now())
 	response.Body = &boundedBody{ReadCloser: response.Body, left: d.limit, seen: s}
-	return response, nil
+	if response.StatusCode >= 300 {
+		return response, nil
+	}
+	return readReply(response, s)
 }
 
 // retryAfter reads Retry-After (seconds or a date) and OpenAI's retry-after-ms; 0 when there is none.

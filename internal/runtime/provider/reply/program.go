@@ -1,4 +1,4 @@
-package provider
+package reply
 
 import (
 	"encoding/json"
@@ -9,11 +9,37 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
+// Program finds the program in a completion. The error is an *Unusable.
+func Program(r openai.ChatCompletionResponse) (Found, error) {
+	found, reason := readProgram(r)
+	if reason == "" {
+		return found, nil
+	}
+	failed := &Unusable{Message: reason}
+	if len(r.Choices) > 0 {
+		failed.Cut = r.Choices[0].FinishReason == openai.FinishReasonLength
+		failed.Said = strings.TrimSpace(withoutThoughts(contentOf(r.Choices[0].Message)))
+	}
+	return Found{}, failed
+}
+
+// Text returns the answer of a completion that is a text. The error is an *Unusable.
+func Text(r openai.ChatCompletionResponse) (string, error) {
+	text := ""
+	if len(r.Choices) > 0 {
+		text = strings.TrimSpace(withoutThoughts(contentOf(r.Choices[0].Message)))
+	}
+	if text == "" {
+		return "", &Unusable{Message: "the model answered with nothing"}
+	}
+	return text, nil
+}
+
 // readProgram finds the program in a reply, or says why there is none. Models and servers differ: the program may come
 // as the arguments of the tool, as a JSON object in the text, in a fenced block, or as bare source.
-func readProgram(r openai.ChatCompletionResponse) (Reply, string) {
+func readProgram(r openai.ChatCompletionResponse) (Found, string) {
 	if len(r.Choices) == 0 {
-		return Reply{}, "the model's reply has no choices"
+		return Found{}, "the model's reply has no choices"
 	}
 	choice := r.Choices[0]
 	m := choice.Message
@@ -26,39 +52,39 @@ func readProgram(r openai.ChatCompletionResponse) (Reply, string) {
 	}
 	switch {
 	case choice.FinishReason == openai.FinishReasonLength:
-		return Reply{}, "the model's reply was cut off at its token limit before the program was complete"
+		return Found{}, "the model's reply was cut off at its token limit before the program was complete"
 	case m.Refusal != "":
-		return Reply{}, "the model refused: " + m.Refusal
+		return Found{}, "the model refused: " + m.Refusal
 	case len(m.ToolCalls) > 0:
-		return Reply{}, "the model called a tool without usable code"
+		return Found{}, "the model called a tool without usable code"
 	case text == "":
-		return Reply{}, "the model's reply is empty"
+		return Found{}, "the model's reply is empty"
 	}
-	return Reply{}, "the model's reply holds no program: it must call submit_program, or send a JSON object with code, or a fenced block of Go"
+	return Found{}, "the model's reply holds no program: it must call submit_program, or send a JSON object with code, or a fenced block of Go"
 }
 
-func fromTools(m openai.ChatCompletionMessage) (Reply, bool) {
+func fromTools(m openai.ChatCompletionMessage) (Found, bool) {
 	calls := m.ToolCalls
 	if m.FunctionCall != nil {
 		calls = append(calls[:len(calls):len(calls)], openai.ToolCall{Function: *m.FunctionCall})
 	}
 	for _, exact := range []bool{true, false} { // a misspelt name is no reason to pay for a second reply
 		for _, c := range calls {
-			if (c.Function.Name == submitName) != exact {
+			if (c.Function.Name == SubmitName) != exact {
 				continue
 			}
 			if reply, ok := fromJSON(c.Function.Arguments); ok {
 				return reply, true
 			}
 			if code := strings.TrimSpace(c.Function.Arguments); bareSource(code) {
-				return Reply{Code: code}, true
+				return Found{Code: code}, true
 			}
 		}
 	}
-	return Reply{}, false
+	return Found{}, false
 }
 
-func fromText(text string) (Reply, bool) {
+func fromText(text string) (Found, bool) {
 	if reply, ok := fromJSON(text); ok {
 		return reply, true
 	}
@@ -67,20 +93,20 @@ func fromText(text string) (Reply, bool) {
 			return reply, true
 		}
 		if strings.TrimSpace(code) != "" && !strings.HasPrefix(strings.TrimSpace(code), "{") {
-			return Reply{Code: code}, true
+			return Found{Code: code}, true
 		}
 	}
 	if bareSource(text) {
-		return Reply{Code: text}, true
+		return Found{Code: text}, true
 	}
-	return Reply{}, false
+	return Found{}, false
 }
 
 // fromJSON reads {"code": ..., "notes": ..., "solver_shape": ...} and the declared interface; only code must be right.
-func fromJSON(text string) (Reply, bool) {
+func fromJSON(text string) (Found, bool) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") {
-		return Reply{}, false
+		return Found{}, false
 	}
 	var p struct {
 		Code        json.RawMessage `json:"code"`
@@ -89,11 +115,11 @@ func fromJSON(text string) (Reply, bool) {
 		agent.Declaration
 	}
 	if json.Unmarshal([]byte(text), &p) != nil {
-		return Reply{}, false
+		return Found{}, false
 	}
-	var reply Reply
+	var reply Found
 	if json.Unmarshal(p.Code, &reply.Code) != nil || strings.TrimSpace(reply.Code) == "" {
-		return Reply{}, false
+		return Found{}, false
 	}
 	if strings.HasPrefix(strings.TrimSpace(reply.Code), "```") {
 		if code, ok := fenced(reply.Code); ok {
@@ -101,7 +127,7 @@ func fromJSON(text string) (Reply, bool) {
 		}
 	}
 	if strings.TrimSpace(reply.Code) == "" {
-		return Reply{}, false
+		return Found{}, false
 	}
 	_ = json.Unmarshal(p.Notes, &reply.Notes) // decoration: of another type, it is left out
 	if size := len(p.Summary) + len(p.Parameters) + len(p.Returns); size <= 2*agent.MaxInterfaceBytes {

@@ -1,0 +1,37 @@
+package provider
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
+)
+
+// readReply makes the body of a reply a chat completion. An error that stands in its place becomes the response's status
+// and body, as if the server had refused the request.
+func readReply(response *http.Response, s *seen) (*http.Response, error) {
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	canonical, err := reply.Canonical(body, response.Header.Get("Content-Type"))
+	var failed *reply.ServerError
+	switch {
+	case errors.As(err, &failed):
+		s.status, s.partial = failed.Status, failed.Partial
+		response.StatusCode, canonical = failed.Status, failed.Body
+	case err != nil:
+		return nil, err
+	}
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(canonical)), int64(len(canonical))
+	return response, nil
+}
+
+// unusable is the error of a reply that came and holds no program.
+func (p *OpenAI) unusable(err error, usage agent.Usage) *Error {
+	return &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Message: p.scrub(err.Error()), Usage: usage}
+}
