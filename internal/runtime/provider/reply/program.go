@@ -1,194 +1,139 @@
 package reply
 
 import (
-	"encoding/json"
+	"fmt"
+	"math/bits"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
-
-	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // Program finds the program in a completion. The error is an *Unusable.
+//
+// Of the calls of the tool the last that holds a whole program counts, then the last that holds code. Where there is none, the text is searched:
+// all up to the last mark that ends thoughts is no answer, and of what follows the last whole program counts, else the last that is most of one.
 func Program(r openai.ChatCompletionResponse) (Found, error) {
-	found, reason := readProgram(r)
-	if reason == "" {
-		return found, nil
-	}
-	failed := &Unusable{Message: reason}
-	if len(r.Choices) > 0 {
-		failed.Cut = r.Choices[0].FinishReason == openai.FinishReasonLength
-		failed.Said = strings.TrimSpace(withoutThoughts(contentOf(r.Choices[0].Message)))
-	}
-	return Found{}, failed
-}
-
-// Text returns the answer of a completion that is a text. The error is an *Unusable.
-func Text(r openai.ChatCompletionResponse) (string, error) {
-	text := ""
-	if len(r.Choices) > 0 {
-		text = strings.TrimSpace(withoutThoughts(contentOf(r.Choices[0].Message)))
-	}
-	if text == "" {
-		return "", &Unusable{Message: "the model answered with nothing"}
-	}
-	return text, nil
-}
-
-// readProgram finds the program in a reply, or says why there is none. Models and servers differ: the program may come
-// as the arguments of the tool, as a JSON object in the text, in a fenced block, or as bare source.
-func readProgram(r openai.ChatCompletionResponse) (Found, string) {
 	if len(r.Choices) == 0 {
-		return Found{}, "the model's reply has no choices"
+		return Found{}, &Unusable{Message: "the model's reply has no choices"}
 	}
-	choice := r.Choices[0]
-	m := choice.Message
-	if reply, ok := fromTools(m); ok {
-		return reply, ""
+	m, cut := r.Choices[0].Message, isCut(r.Choices[0].FinishReason)
+	said := contentOf(m)
+	if len(said) > maxText {
+		return Found{}, &Unusable{Message: fmt.Sprintf("the model's reply has %d bytes of text; at most %d are searched for a program", len(said), maxText)}
 	}
-	text := strings.TrimSpace(withoutThoughts(contentOf(m)))
-	if reply, ok := fromText(text); ok {
-		return reply, ""
-	}
+	read := readMessage(m, said)
+	c, ok := chosen(read, cut)
 	switch {
-	case choice.FinishReason == openai.FinishReasonLength:
-		return Found{}, "the model's reply was cut off at its token limit before the program was complete"
-	case m.Refusal != "":
-		return Found{}, "the model refused: " + m.Refusal
-	case len(m.ToolCalls) > 0:
-		return Found{}, "the model called a tool without usable code"
-	case text == "":
-		return Found{}, "the model's reply is empty"
+	case ok && c.twice:
+		return Found{}, &Unusable{Message: "the model's call gives code twice, and differently: it must call submit_program once, with one code", Said: said}
+	case ok && (c.rank == rankWhole || !cut && !c.lost()):
+		return c.found(), nil
+	case cut:
+		return Found{}, &Unusable{Cut: true, Message: cutMessage(r, read), Said: read.answer(said)}
 	}
-	return Found{}, "the model's reply holds no program: it must call submit_program, or send a JSON object with code, or a fenced block of Go"
+	return Found{}, &Unusable{Message: reason(m, read, c, ok), Said: read.answer(said)}
 }
 
-func fromTools(m openai.ChatCompletionMessage) (Found, bool) {
-	calls := m.ToolCalls
-	if m.FunctionCall != nil {
-		calls = append(calls[:len(calls):len(calls)], openai.ToolCall{Function: *m.FunctionCall})
+// found is what a message holds: what its calls hold, and what its text does.
+type inMessage struct {
+	answered
+	calls []candidate
+}
+
+func readMessage(m openai.ChatCompletionMessage, said string) inMessage {
+	size := len(said)
+	for _, c := range m.ToolCalls {
+		size += len(c.Function.Arguments)
 	}
+	f := newFinder(size)
+	out := inMessage{answered: f.read(said, 0)}
 	for _, exact := range []bool{true, false} { // a misspelt name is no reason to pay for a second reply
-		for _, c := range calls {
-			if (c.Function.Name == SubmitName) != exact {
-				continue
-			}
-			if reply, ok := fromJSON(c.Function.Arguments); ok {
-				return reply, true
-			}
-			if code := strings.TrimSpace(c.Function.Arguments); bareSource(code) {
-				return Found{Code: code}, true
+		for _, c := range m.ToolCalls {
+			if isSubmit(c.Function.Name) == exact && len(out.calls) < maxCandidates {
+				for _, p := range f.programsOfText(text{raw: c.Function.Arguments, value: c.Function.Arguments, style: styleRaw}, c.Function.Name, 0) {
+					p.form = FormTool
+					out.calls = append(out.calls, p)
+				}
 			}
 		}
+		if len(out.calls) > 0 {
+			break
+		}
 	}
-	return Found{}, false
+	return out
 }
 
-func fromText(text string) (Found, bool) {
-	if reply, ok := fromJSON(text); ok {
-		return reply, true
+// chosen is the program that counts.
+func chosen(m inMessage, cut bool) (candidate, bool) {
+	if c, ok := best(m.calls); ok {
+		return c, true
 	}
-	if code, ok := fenced(text); ok {
-		if reply, ok := fromJSON(code); ok {
-			return reply, true
-		}
-		if strings.TrimSpace(code) != "" && !strings.HasPrefix(strings.TrimSpace(code), "{") {
-			return Found{Code: code}, true
-		}
+	if cut && m.implied {
+		return candidate{}, false
 	}
-	if bareSource(text) {
-		return Found{Code: text}, true
+	c, ok := best(m.candidates)
+	if !ok || cut && m.begun > c.at { // the next version of the program had begun
+		return candidate{}, false
 	}
-	return Found{}, false
+	return joined(c, m.candidates), true
 }
 
-// fromJSON reads {"code": ..., "notes": ..., "solver_shape": ...} and the declared interface; only code must be right.
-func fromJSON(text string) (Found, bool) {
-	text = strings.TrimSpace(text)
-	if !strings.HasPrefix(text, "{") {
-		return Found{}, false
+// lost reports whether a call ends within its code.
+func (c *candidate) lost() bool { return c.open && c.form != FormFence }
+
+func isCut(r openai.FinishReason) bool { return r == openai.FinishReasonLength }
+
+// answer is the text behind the thoughts.
+func (a answered) answer(s string) string {
+	if a.thoughts.now {
+		return ""
 	}
-	var p struct {
-		Code        json.RawMessage `json:"code"`
-		Notes       json.RawMessage `json:"notes"`
-		SolverShape json.RawMessage `json:"solver_shape"`
-		agent.Declaration
-	}
-	if json.Unmarshal([]byte(text), &p) != nil {
-		return Found{}, false
-	}
-	var reply Found
-	if json.Unmarshal(p.Code, &reply.Code) != nil || strings.TrimSpace(reply.Code) == "" {
-		return Found{}, false
-	}
-	if strings.HasPrefix(strings.TrimSpace(reply.Code), "```") {
-		if code, ok := fenced(reply.Code); ok {
-			reply.Code = code
-		}
-	}
-	if strings.TrimSpace(reply.Code) == "" {
-		return Found{}, false
-	}
-	_ = json.Unmarshal(p.Notes, &reply.Notes) // decoration: of another type, it is left out
-	if size := len(p.Summary) + len(p.Parameters) + len(p.Returns); size <= 2*agent.MaxInterfaceBytes {
-		reply.Declaration = p.Declaration
-	}
-	var shape map[string]any
-	if len(p.SolverShape) <= 16<<10 && json.Unmarshal(p.SolverShape, &shape) == nil && shape != nil {
-		reply.SolverShape = p.SolverShape
-	}
-	return reply, true
+	return strings.TrimSpace(s[a.start:])
 }
 
-// fenced returns the first fenced block that is Go, by its tag or its package clause, else the first one. A block that
-// is never closed reaches to the end.
-func fenced(text string) (string, bool) {
-	first, found := "", false
-	lines := strings.SplitAfter(text, "\n")
-	for i := 0; i < len(lines); i++ {
-		line := strings.TrimSpace(lines[i])
-		if !strings.HasPrefix(line, "```") {
-			continue
-		}
-		fence := line[:len(line)-len(strings.TrimLeft(line, "`"))]
-		tag := strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, "`")))
-		end := i + 1
-		for end < len(lines) && strings.TrimSpace(lines[end]) != fence {
-			end++
-		}
-		code := strings.Join(lines[i+1:min(end, len(lines))], "")
-		if tag == "go" || tag == "golang" || bareSource(code) {
-			return code, true
-		}
-		if !found {
-			first, found = code, true
-		}
-		i = end
+func reason(m openai.ChatCompletionMessage, read inMessage, c candidate, ok bool) string {
+	switch {
+	case ok && c.lost():
+		return "the model's call ends in the middle of its code: send the whole program, and raise --max-completion-tokens if this comes again"
+	case m.Refusal != "":
+		return "the model refused: " + m.Refusal
+	case read.thoughts.now:
+		return "the model's reply consists of thoughts that never end: the program must come after them"
+	case len(m.ToolCalls) > 0:
+		return "the model called a tool without usable code"
+	case read.answer(contentOf(m)) == "" && m.ReasoningContent != "":
+		return "the model's reply consists of thoughts: the program must come after them"
+	case read.answer(contentOf(m)) == "":
+		return "the model's reply is empty"
 	}
-	return first, found
+	return "the model's reply holds no program: it must call submit_program, or send a JSON object with code, or a fenced block of Go"
 }
 
-// bareSource reports whether the text is a Go file on the face of it: comments, then a package clause.
-func bareSource(text string) bool {
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "//") {
-			continue
-		}
-		return strings.HasPrefix(line, "package ")
+// cutMessage says which limit cut a reply off, as far as that is known, and which settings raise it.
+func cutMessage(r openai.ChatCompletionResponse, read inMessage) string {
+	what := "before the program was complete"
+	if m := r.Choices[0].Message; read.thoughts.now || m.ReasoningContent != "" && contentOf(m) == "" && len(m.ToolCalls) == 0 {
+		what = "in the model's thoughts, before the program began"
 	}
-	return false
+	used, total := r.Usage.CompletionTokens, r.Usage.PromptTokens+r.Usage.CompletionTokens
+	limit := "its limit of tokens"
+	if used > 0 {
+		limit = fmt.Sprintf("%s, after %d", limit, used)
+	}
+	advice := "raise --max-completion-tokens, and the context of the model's server if it is smaller (Ollama: OLLAMA_CONTEXT_LENGTH, vLLM: --max-model-len, llama.cpp: -c)"
+	if isContext(total) {
+		advice = fmt.Sprintf("prompt and reply together have %d tokens, which seems to be the context of the model's server: raise it (Ollama: OLLAMA_CONTEXT_LENGTH, vLLM: --max-model-len, llama.cpp: -c); if it is larger, raise --max-completion-tokens", total)
+	}
+	return fmt.Sprintf("the model's reply was cut off at %s, %s: %s", limit, what, advice)
 }
 
-// withoutThoughts drops the reasoning that some servers leave in the text.
-func withoutThoughts(text string) string {
-	trimmed := strings.TrimSpace(text)
-	if strings.HasPrefix(trimmed, "<think>") {
-		if _, after, ok := strings.Cut(trimmed, "</think>"); ok {
-			return after
-		}
+// isContext reports whether a number of tokens is, but for a few, the size of a context as servers have it.
+func isContext(tokens int) bool {
+	if tokens < 1000 || tokens > 1<<20 {
+		return false
 	}
-	return text
+	up := 1 << bits.Len(uint(tokens-1))
+	return up-tokens <= 2 || tokens-up/2 <= 2
 }
 
 func contentOf(m openai.ChatCompletionMessage) string {

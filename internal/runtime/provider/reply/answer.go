@@ -1,0 +1,114 @@
+package reply
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// Text returns the answer of a completion that is a text, without thoughts and without the marks that models put around it. The error is an
+// *Unusable.
+func Text(r openai.ChatCompletionResponse) (string, error) {
+	if len(r.Choices) == 0 {
+		return "", &Unusable{Message: "the model's reply has no choices"}
+	}
+	m, cut := r.Choices[0].Message, isCut(r.Choices[0].FinishReason)
+	said := contentOf(m)
+	if len(said) > maxText {
+		return "", &Unusable{Message: "the model's reply is too long"}
+	}
+	a := newFinder(len(said)).read(said, 0)
+	answer := stripped(a.answer(said))
+	switch {
+	case answer == "" && cut:
+		return "", &Unusable{Cut: true, Message: strings.ReplaceAll(cutMessage(r, inMessage{answered: a}), "the program", "the answer")}
+	case answer == "" && m.Refusal != "":
+		return "", &Unusable{Message: "the model refused: " + m.Refusal}
+	case answer == "":
+		return "", &Unusable{Message: "the model answered with nothing"}
+	}
+	return answer, nil
+}
+
+var (
+	marksBefore = regexp.MustCompile(`^(?:\s|<[|｜][^<>|｜\s]{1,40}[|｜]>)+`)
+	marksBehind = regexp.MustCompile(`(?:\s|<[|｜][^<>|｜\s]{1,40}[|｜]>|</s>|\[END FINAL RESPONSE\])+$`)
+	enclosed    = regexp.MustCompile(`(?s)^<(answer|response|output|final|final_answer)>\s*(.*?)\s*</(\w+)>$`)
+)
+
+// stripped takes the marks of models away that stand around an answer.
+func stripped(s string) string {
+	s = marksBehind.ReplaceAllString(marksBefore.ReplaceAllString(strings.TrimSpace(s), ""), "")
+	if m := enclosed.FindStringSubmatch(s); m != nil && m[1] == m[3] {
+		return m[2]
+	}
+	return s
+}
+
+// Objects returns the JSON objects of an answer in order, bare, in fences, in the marks of a call, or within prose, read as leniently as a
+// program's arguments. Those within others are not named again.
+func Objects(answer string) []map[string]json.RawMessage {
+	var out []map[string]json.RawMessage
+	work := 16*len(answer) + 1<<16
+	for i := 0; i < len(answer) && work > 0 && len(out) < maxCandidates; {
+		if answer[i] != '{' {
+			i++
+			continue
+		}
+		p := &lenient{s: answer[i:], left: maxValues}
+		v, ok := p.value()
+		work -= p.i
+		o, isObject := v.(*object)
+		if !ok || !isObject || len(o.keys) == 0 {
+			i++
+			continue
+		}
+		out = append(out, o.raw())
+		i += p.i
+	}
+	return out
+}
+
+func (o *object) raw() map[string]json.RawMessage {
+	out := make(map[string]json.RawMessage, len(o.keys))
+	for _, k := range o.keys {
+		if !o.twice[k] {
+			out[k] = encode(o.values[k])
+		}
+	}
+	return out
+}
+
+// Value reads one value of JSON, as leniently as a program's arguments. ok says that the text holds nothing else.
+func Value(s string) (raw json.RawMessage, ok bool) {
+	s = strings.TrimSpace(s)
+	v, end, closed, ok := parse(s)
+	if !ok || !closed || end != len(s) {
+		return nil, false
+	}
+	return encode(v), true
+}
+
+// Fenced returns what stands in the last fenced block of an answer, or the answer itself where there is none.
+func Fenced(answer string) string {
+	out := answer
+	for i := 0; i < len(answer); i++ {
+		f, ok := fenceMark{}, false
+		if answer[i] == '`' || answer[i] == '~' {
+			f, ok = fenceAt(answer, i)
+		}
+		if !ok {
+			continue
+		}
+		end, next := len(answer), len(answer)
+		for at := f.body; at < len(answer) && next == len(answer); at = lineEnd(answer, at) {
+			if _, alone := closesFence(answer[at:lineEnd(answer, at)], f.mark); alone {
+				end, next = at, lineEnd(answer, at)
+			}
+		}
+		out, i = strings.TrimSuffix(outdent(answer[f.body:end], f.indent), "\n"), next-1
+	}
+	return out
+}

@@ -1,0 +1,451 @@
+package reply
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of what is read as one value.
+const (
+	maxDepth  = 64
+	maxValues = 500_000
+)
+
+// A value is nil, a bool, a json.Number, a text, a []any or an *object.
+
+// text is a string as it was written: what stands between its quotes, and what that means.
+type text struct {
+	raw, value string
+	style      style
+}
+
+// style is how a string was quoted.
+type style int
+
+const (
+	styleJSON   style = iota // in double quotes
+	stylePython              // in single or triple quotes, or in a call as Python writes it
+	styleRaw                 // without escapes
+)
+
+// object is an object in the order in which it was written.
+type object struct {
+	keys   []string
+	values map[string]any
+	twice  map[string]bool // keys that came again with another value
+}
+
+func (o *object) get(key string) any {
+	if o == nil {
+		return nil
+	}
+	return o.values[key]
+}
+
+func (o *object) put(key string, v any) {
+	old, again := o.values[key]
+	switch {
+	case !again:
+		o.keys = append(o.keys, key)
+	case !bytes.Equal(encode(old), encode(v)):
+		if o.twice == nil {
+			o.twice = map[string]bool{}
+		}
+		o.twice[key] = true
+	}
+	o.values[key] = v
+}
+
+func newObject() *object { return &object{values: map[string]any{}} }
+
+// textOf returns a value that is a string.
+func textOf(v any) string {
+	t, _ := v.(text)
+	return t.value
+}
+
+// encode writes a value as JSON.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	write(&b, v)
+	return b.Bytes()
+}
+
+func write(b *bytes.Buffer, v any) {
+	switch v := v.(type) {
+	case text:
+		b.Write(quoted(v.value))
+	case []any:
+		b.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			write(b, e)
+		}
+		b.WriteByte(']')
+	case *object:
+		b.WriteByte('{')
+		for i, k := range v.keys {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.Write(quoted(k))
+			b.WriteByte(':')
+			write(b, v.values[k])
+		}
+		b.WriteByte('}')
+	default:
+		raw, _ := json.Marshal(v) // nil, a bool, or a number that was checked
+		b.Write(raw)
+	}
+}
+
+func quoted(s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string always encodes
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// A lenient parser reads JSON as models and servers write it: raw line breaks in strings, other quotes, bare keys, the literals of Python
+// and JavaScript, comments, commas too many or too few. What is JSON is read as JSON.
+type lenient struct {
+	s      string
+	i      int
+	python bool // strings in double quotes have Python's escapes, too
+	depth  int
+	left   int  // values
+	open   bool // the text ended within a container
+	loose  bool // something was not JSON
+}
+
+// parse reads a value at the beginning of s and returns where it ends. closed says that it ends before s does, or with it.
+func parse(s string) (v any, end int, closed, ok bool) {
+	p := &lenient{s: s, left: maxValues}
+	v, ok = p.value()
+	return v, p.i, !p.open, ok
+}
+
+func (p *lenient) rest() string { return p.s[p.i:] }
+
+func (p *lenient) peek() byte {
+	if p.i < len(p.s) {
+		return p.s[p.i]
+	}
+	return 0
+}
+
+// space skips white space and comments.
+func (p *lenient) space() {
+	for p.i < len(p.s) {
+		switch c := p.s[p.i]; {
+		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
+			p.i++
+		case c == '#' || c == '/' && strings.HasPrefix(p.rest(), "//"):
+			p.loose = true
+			p.skipPast("\n")
+		case c == '/' && strings.HasPrefix(p.rest(), "/*"):
+			p.loose = true
+			p.skipPast("*/")
+		default:
+			return
+		}
+	}
+}
+
+func (p *lenient) skipPast(mark string) {
+	if n := strings.Index(p.rest(), mark); n >= 0 {
+		p.i += n + len(mark)
+		return
+	}
+	p.i = len(p.s)
+}
+
+func (p *lenient) value() (any, bool) {
+	p.space()
+	p.left--
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.left < 0 || p.depth > maxDepth || p.i >= len(p.s) {
+		return nil, false
+	}
+	switch c := p.s[p.i]; {
+	case c == '{':
+		p.i++
+		return p.members('}')
+	case c == '[':
+		p.i++
+		return p.elements(']')
+	case c == '(':
+		p.i++
+		p.loose = true
+		return p.elements(')')
+	case p.stringAhead() > 0:
+		return p.strings()
+	case c == '-' || c == '+' || c == '.' || c >= '0' && c <= '9':
+		return p.number()
+	}
+	return p.word()
+}
+
+// members reads an object up to its end: "key": value, key = value.
+func (p *lenient) members(end byte) (any, bool) {
+	o := newObject()
+	for {
+		p.space()
+		switch {
+		case p.i >= len(p.s):
+			p.open = true
+			return o, len(o.keys) > 0
+		case p.peek() == end:
+			p.i++
+			return o, true
+		case p.peek() == ',':
+			p.i++
+			continue
+		}
+		key, ok := p.key()
+		if !ok || !p.colon() {
+			return nil, false
+		}
+		v, ok := p.value()
+		if !ok {
+			return nil, false
+		}
+		o.put(key, v)
+		if p.open {
+			return o, true
+		}
+	}
+}
+
+var bareKey = regexp.MustCompile(`^[\pL_$][\pL\pN_$.-]*`)
+
+func (p *lenient) key() (string, bool) {
+	if p.stringAhead() > 0 {
+		t, ok := p.string()
+		return t.value, ok
+	}
+	name := bareKey.FindString(p.s[p.i:min(len(p.s), p.i+200)])
+	p.i += len(name)
+	p.loose = true
+	return name, name != ""
+}
+
+func (p *lenient) colon() bool {
+	p.space()
+	for _, mark := range []string{":", "=>", "="} {
+		if strings.HasPrefix(p.rest(), mark) {
+			p.i += len(mark)
+			p.loose = p.loose || mark != ":"
+			return true
+		}
+	}
+	return false
+}
+
+func (p *lenient) elements(end byte) (any, bool) {
+	list := []any{}
+	for {
+		p.space()
+		switch {
+		case p.i >= len(p.s):
+			p.open = true
+			return list, len(list) > 0
+		case p.peek() == end:
+			p.i++
+			return list, true
+		case p.peek() == ',':
+			p.i++
+			continue
+		}
+		v, ok := p.value()
+		if !ok {
+			return nil, false
+		}
+		list = append(list, v)
+		if p.open {
+			return list, true
+		}
+	}
+}
+
+var numeral = regexp.MustCompile(`^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?`)
+
+func (p *lenient) number() (any, bool) {
+	n := numeral.FindString(p.s[p.i:min(len(p.s), p.i+400)])
+	if n == "" {
+		return p.word() // -Infinity
+	}
+	p.i += len(n)
+	if !json.Valid([]byte(n)) {
+		p.loose = true
+		n = strings.TrimPrefix(n, "+")
+		f, err := strconv.ParseFloat(n, 64)
+		if err != nil {
+			return nil, false
+		}
+		n = strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return json.Number(n), true
+}
+
+var words = map[string]any{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false, "null": nil, "None": nil,
+	"nil": nil, "undefined": nil, "NULL": nil, "NaN": nil, "Infinity": nil, "-Infinity": nil, "-inf": nil, "inf": nil, "nan": nil}
+
+var wordAhead = regexp.MustCompile(`^-?[A-Za-z]+`)
+
+func (p *lenient) word() (any, bool) {
+	w := wordAhead.FindString(p.s[p.i:min(len(p.s), p.i+20)])
+	v, ok := words[w]
+	p.i += len(w)
+	p.loose = p.loose || w != "true" && w != "false" && w != "null"
+	return v, ok
+}
+
+// gemmaQuote is how Gemma quotes strings in its calls.
+const gemmaQuote = `<|"|>`
+
+var stringStart = regexp.MustCompile("^(?:[rRbBuUfF]{0,2}(?:\"\"\"|'''|\"|')|`)")
+
+// stringAhead returns the length of the prefix and the quotes of a string that begins here, 0 if none does.
+func (p *lenient) stringAhead() int {
+	if strings.HasPrefix(p.rest(), gemmaQuote) {
+		return len(gemmaQuote)
+	}
+	return len(stringStart.FindString(p.s[p.i:min(len(p.s), p.i+5)]))
+}
+
+// strings reads a string, and those that follow it as parts of the same one: "a" "b", "a" + "b".
+func (p *lenient) strings() (any, bool) {
+	t, ok := p.string()
+	for ok {
+		at := p.i
+		p.space()
+		if p.peek() == '+' {
+			p.i++
+			p.space()
+		}
+		if p.i == at || p.stringAhead() == 0 {
+			p.i = at
+			return t, true
+		}
+		next, good := p.string()
+		p.space()
+		if !good || p.peek() == ':' { // a comma is missing, and this is the next key
+			p.i = at
+			return t, true
+		}
+		t.value, t.raw, p.loose = t.value+next.value, t.raw+next.raw, true
+	}
+	return t, ok
+}
+
+// string reads one string.
+func (p *lenient) string() (text, bool) {
+	n := p.stringAhead()
+	open := p.s[p.i : p.i+n]
+	quote := strings.TrimLeft(open, "rRbBuUfF")
+	p.i += n
+	t := text{style: styleJSON}
+	switch {
+	case quote == gemmaQuote, strings.ContainsAny(open[:n-len(quote)], "rR"):
+		t.style = styleRaw
+	case quote != `"` || p.python:
+		t.style = stylePython
+	}
+	p.loose = p.loose || open != `"`
+	begin := p.i
+	for p.i < len(p.s) {
+		switch {
+		case strings.HasPrefix(p.s[p.i:], quote):
+			t.raw = p.s[begin:p.i]
+			p.i += len(quote)
+			t.value = t.decode()
+			return t, true
+		case p.s[p.i] == '\\' && quote != gemmaQuote:
+			p.i++
+		case p.s[p.i] < ' ':
+			p.loose = true
+		}
+		p.i++
+	}
+	p.i = len(p.s)
+	return t, false
+}
+
+func (t text) decode() string {
+	switch t.style {
+	case styleRaw:
+		return t.raw
+	case stylePython:
+		return unescape(t.raw, pythonEscapes)
+	}
+	return unescape(t.raw, jsonEscapes)
+}
+
+// Escapes by the character behind the backslash. Others are kept as they are: JSON has none, and of what was meant the program decides.
+var (
+	jsonEscapes   = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`, '/': "/", '\'': "'", '`': "`"}
+	pythonEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`, '\'': "'", '`': "`",
+		'a': "\a", 'v': "\v", '0': "\x00", '\n': ""}
+	quoteEscapes = map[byte]string{'"': `"`}
+)
+
+// unescape replaces the escapes of a string.
+func unescape(raw string, escapes map[byte]string) string {
+	if !strings.Contains(raw, `\`) {
+		return raw
+	}
+	var b strings.Builder
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' || i+1 == len(raw) {
+			b.WriteByte(raw[i])
+			continue
+		}
+		i++
+		if to, ok := escapes[raw[i]]; ok {
+			b.WriteString(to)
+			continue
+		}
+		if r, n := unicodeEscape(raw[i:]); n > 0 && escapes['n'] != "" {
+			b.WriteRune(r)
+			i += n - 1
+			continue
+		}
+		b.WriteByte('\\')
+		b.WriteByte(raw[i])
+	}
+	return b.String()
+}
+
+// unicodeEscape reads uXXXX, with its second half where there is one, and returns how long it is.
+func unicodeEscape(s string) (rune, int) {
+	high, ok := hex4(s)
+	if !ok {
+		return 0, 0
+	}
+	if high >= 0xd800 && high < 0xdc00 && len(s) > 5 && s[5] == '\\' {
+		if low, ok := hex4(s[6:]); ok && low >= 0xdc00 && low < 0xe000 {
+			return (high-0xd800)<<10 + (low - 0xdc00) + 0x10000, 11
+		}
+	}
+	if !utf8.ValidRune(high) {
+		high = utf8.RuneError
+	}
+	return high, 5
+}
+
+func hex4(s string) (rune, bool) {
+	if len(s) < 5 || s[0] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[1:5], 16, 32)
+	return rune(n), err == nil
+}

@@ -1,0 +1,217 @@
+package reply
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+// A rank says how much of a program a text is.
+type rank int
+
+const (
+	rankNone   rank = iota // no Go
+	rankPart               // something of Go
+	rankHelper             // Go that parses, with functions, but without Run
+	rankBroken             // it has Run, and does not parse
+	rankWhole              // it parses, and has Run
+)
+
+func (r rank) parses() bool { return r == rankWhole || r == rankHelper }
+
+// maxSource bounds a text that is parsed as Go. Longer programs are refused elsewhere.
+const maxSource = 256 << 10
+
+var (
+	declaresRun = regexp.MustCompile(`(?m)^[ \t]*func[ \t]+Run[ \t]*\(`)
+	looksLikeGo = regexp.MustCompile(`(?m)^[ \t]*(?:package[ \t]+\w+[ \t\r]*$|func[ \t]+[\w(])`)
+	hasPackage  = regexp.MustCompile(`(?m)^[ \t]*package[ \t]+\w+`)
+)
+
+// rankOf judges a text. A file without its package clause counts as one with it: the gate adds that.
+func rankOf(source string) rank {
+	if !looksLikeGo.MatchString(source) {
+		return rankNone
+	}
+	if len(source) <= maxSource {
+		file := parseGo(source)
+		if file == nil && !hasPackage.MatchString(source) {
+			file = parseGo("package tool;" + source)
+		}
+		if file != nil {
+			return rankOfFile(file)
+		}
+	}
+	if declaresRun.MatchString(source) {
+		return rankBroken
+	}
+	return rankPart
+}
+
+func parseGo(source string) *ast.File {
+	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil
+	}
+	return file
+}
+
+func rankOfFile(file *ast.File) rank {
+	out := rankPart
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		switch {
+		case !ok || f.Recv != nil:
+		case f.Name.Name == "Run":
+			return rankWhole
+		case file.Name.Name != "main":
+			out = rankHelper
+		}
+	}
+	return out
+}
+
+// A finder looks for programs in texts, and in the texts within them, for as long as its work lasts.
+type finder struct {
+	work int // what may still be done, in bytes that are looked at
+}
+
+// parsing is what it takes to parse a byte as Go, compared with looking at one.
+const parsing = 8
+
+func newFinder(size int) *finder { return &finder{work: 64*size + 4<<20} }
+
+func (f *finder) rank(source string) rank {
+	f.work -= parsing * len(source)
+	if f.work <= 0 {
+		return rankNone
+	}
+	return rankOf(source)
+}
+
+// source reads the program that a string means: as it stands, in a fence, escaped once or twice more than it should be, or less.
+func (f *finder) source(t text, depth int) (code string, r rank) {
+	code, r = f.unwrapped(t.value, depth)
+	for _, alternative := range []func(text) string{
+		func(t text) string { return t.keepQuotes() },
+		func(t text) string { return unescape(t.raw, quoteEscapes) },
+		func(t text) string { return t.raw },
+	} {
+		if r == rankWhole || t.style == styleRaw || !strings.Contains(t.raw, `\`) {
+			break
+		}
+		if s, better := f.unwrapped(alternative(t), depth); better == rankWhole {
+			code, r = s, better
+		}
+	}
+	return code, r
+}
+
+// keepQuotes decodes a string whose \' is Go's.
+func (t text) keepQuotes() string {
+	return t.with(strings.ReplaceAll(t.raw, `\'`, `\\'`)).decode()
+}
+
+func (t text) with(raw string) text { return text{raw: raw, style: t.style} }
+
+// unwrapped reads a string as a program, or the one that it wraps.
+func (f *finder) unwrapped(s string, depth int) (code string, r rank) {
+	code, r = s, f.rank(s)
+	for range 3 {
+		if r == rankWhole {
+			break
+		}
+		if inner, ok := f.within(s, depth+1); ok && inner.rank > rankPart && (inner.rank > r || !beginsAsGo(s)) {
+			return inner.code, inner.rank
+		}
+		next := unescape(s, jsonEscapes)
+		if next == s {
+			break
+		}
+		s = next
+		if got := f.rank(s); got == rankWhole || r == rankNone && got > r {
+			code, r = s, got
+		}
+	}
+	return code, r
+}
+
+// within finds the program in a string that is more than a program.
+func (f *finder) within(s string, depth int) (candidate, bool) {
+	if depth > maxNesting || f.work <= 0 {
+		return candidate{}, false
+	}
+	return best(f.read(s, depth).candidates)
+}
+
+// goLine is how a line of a Go file begins that stands outside of functions.
+var goLine = regexp.MustCompile(`(?m)^(?:package[ \t]+\w+|import[ \t]*[("]|func[ \t]+[\w(]|type[ \t]+\w+|var[ \t]+[\w(]|const[ \t]+[\w(])`)
+
+func beginsAsGo(s string) bool {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			return goLine.MatchString(line)
+		}
+	}
+	return false
+}
+
+// bare finds a program that stands in a text without any mark: from its first line that is Go to the last that makes it whole.
+func (f *finder) bare(s string) (candidate, bool) {
+	first := goLine.FindStringIndex(s)
+	if p := hasPackage.FindStringIndex(s); p != nil {
+		first = p
+	}
+	if first == nil {
+		return candidate{}, false
+	}
+	from := commentsBefore(s, first[0])
+	out := candidate{form: FormFence, at: from, end: len(s), open: true, code: strings.TrimSpace(s[from:])}
+	out.rank = f.rank(out.code)
+	for end, tries := len(s), 0; out.rank != rankWhole && tries < 6; tries++ {
+		brace := strings.LastIndex(s[from:from+f.firstError(s[from:end])], "\n}")
+		if brace < 0 {
+			break
+		}
+		end = from + brace + 2
+		if code := strings.TrimSpace(s[from:end]); f.rank(code) == rankWhole {
+			out.code, out.rank, out.end, out.open = code, rankWhole, end, false
+		}
+		end--
+	}
+	return out, out.rank > rankNone
+}
+
+// firstError returns where a text stops being Go.
+func (f *finder) firstError(s string) int {
+	f.work -= parsing * len(s)
+	if f.work <= 0 || len(s) > maxSource {
+		return 0
+	}
+	before := ""
+	if !hasPackage.MatchString(s) {
+		before = "package tool;"
+	}
+	_, err := parser.ParseFile(token.NewFileSet(), "", before+s, parser.SkipObjectResolution)
+	var list scanner.ErrorList
+	if !errors.As(err, &list) || len(list) == 0 {
+		return len(s)
+	}
+	return min(max(list[0].Pos.Offset-len(before), 0), len(s))
+}
+
+// commentsBefore returns where the comment lines begin that stand before a place.
+func commentsBefore(s string, at int) int {
+	for at > 0 {
+		begin := strings.LastIndexByte(s[:at-1], '\n') + 1
+		if !strings.HasPrefix(strings.TrimSpace(s[begin:at]), "//") {
+			break
+		}
+		at = begin
+	}
+	return at
+}

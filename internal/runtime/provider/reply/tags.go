@@ -1,0 +1,148 @@
+package reply
+
+import (
+	"regexp"
+	"strings"
+)
+
+// An argument in tags, in the formats of Qwen3-Coder and Seed (parameter=code), Anthropic, MiniMax, DeepSeek and Step (parameter name="code"),
+// Kimi (<|open|>argument key="code"), GLM (<arg_key>code</arg_key>), and with the argument's own name as the tag.
+var (
+	namedTag  = regexp.MustCompile(`^<((?:[^<>\s=]{1,24}[:｜|])?(?:parameter|param|argument|arg))(?:=|\s+(?:name|key)\s*=\s*)["']?([\w.-]{1,60})["']?[^<>\n]{0,120}>`)
+	kimiTag   = regexp.MustCompile(`^<\|open\|>(argument)\s+(?:name|key)="([\w.-]{1,60})"[^<>\n]{0,120}<\|sep\|>`)
+	glmTag    = regexp.MustCompile(`^<(arg)_key>\s*([\w.-]{1,60})\s*</arg_key>(?:\\n|\s)*<arg_value>`)
+	memberTag = regexp.MustCompile(`^<((code|summary|parameters|returns|notes|solver_shape))>`)
+)
+
+// A tag is the beginning of an argument.
+type tag struct {
+	name, end string
+	n         int // bytes of it
+}
+
+func tagAt(s string) (tag, bool) {
+	s = s[:min(len(s), 300)]
+	for i, form := range []*regexp.Regexp{namedTag, kimiTag, glmTag, memberTag} {
+		m := form.FindStringSubmatch(s)
+		if m == nil {
+			continue
+		}
+		end := "</" + m[1] + ">"
+		switch i {
+		case 1:
+			end = "<|close|>argument<|sep|>"
+		case 2:
+			end = "</arg_value>"
+		}
+		return tag{m[2], end, len(m[0])}, true
+	}
+	return tag{}, false
+}
+
+// endOfCall is what ends an argument whose own end mark is missing.
+var endOfCall = regexp.MustCompile(`</(?:[^<>\s]{1,24}[:｜|])?(?:function|invoke|tool_call|function_calls|tool_calls|submit_program)>|<parameter=|<arg_key>`)
+
+// minimaxMark stands before each tag of MiniMax.
+const minimaxMark = "]<]minimax[>["
+
+// tags reads the arguments of a call that stand in tags one after the other.
+func (r *reader) tags(i int) (piece, bool) {
+	args, source := newObject(), text{style: styleRaw}
+	at, open := i, false
+	for {
+		t, ok := tagAt(r.s[at:])
+		if !ok {
+			break
+		}
+		from := at + t.n
+		end, after := r.valueEnd(from, t)
+		value := tagText(r.s[from:end])
+		if t.name == "code" {
+			source.raw, source.value = value, value
+		} else {
+			args.put(t.name, tagValue(value))
+		}
+		open = after == len(r.s) && end == after
+		at = after
+		rest := strings.TrimLeft(r.s[at:], " \t\r\n")
+		rest = strings.TrimPrefix(rest, minimaxMark)
+		if next := len(r.s) - len(rest); tagAhead(rest) {
+			at = next
+		}
+	}
+	if source.value == "" {
+		return piece{}, false
+	}
+	args.put("code", source)
+	if open {
+		r.begun = i
+	}
+	out := piece{end: at}
+	r.add(&out, args, i, open)
+	c, ok := best(out.candidates)
+	if ok && c.rank != rankWhole && memberTag.MatchString(r.s[i:min(len(r.s), i+40)]) && !r.isMarked(i) { // <code> in a sentence
+		return piece{}, false
+	}
+	return out, ok
+}
+
+func tagAhead(s string) bool {
+	_, ok := tagAt(s)
+	return ok
+}
+
+// valueEnd finds where the value ends, and where its end mark does: the first one, or of code the first that makes it whole.
+func (r *reader) valueEnd(from int, t tag) (end, after int) {
+	if t.name == "code" {
+		if end, after, ok := r.wholeEnd(from, t); ok {
+			return end, after
+		}
+	}
+	if n := strings.Index(r.s[from:], t.end); n >= 0 {
+		return from + n, from + n + len(t.end)
+	}
+	if m := endOfCall.FindStringIndex(r.s[from:]); m != nil {
+		return from + m[0], from + m[0]
+	}
+	return len(r.s), len(r.s)
+}
+
+// wholeEnd finds the end mark of the value, or of the call, before which it is a whole program: the program may have such marks in its texts.
+func (r *reader) wholeEnd(from int, t tag) (end, after int, ok bool) {
+	ends := regexp.MustCompile(regexp.QuoteMeta(t.end) + `|` + endOfCall.String())
+	for at, tries := from, 0; tries < maxTries && r.work > 0; tries++ {
+		m := ends.FindStringIndex(r.s[at:])
+		if m == nil {
+			break
+		}
+		end, after = at+m[0], at+m[1]
+		if r.rank(tagText(r.s[from:end])) == rankWhole {
+			if r.s[end:after] != t.end {
+				after = end
+			}
+			return end, after, true
+		}
+		at = after
+	}
+	c, found := r.bare(r.s[from:])
+	return from + c.end, from + c.end, found && c.rank == rankWhole
+}
+
+// tagText is a value without what the format puts around it: a line break before and behind.
+func tagText(s string) string {
+	s = strings.TrimSuffix(s, minimaxMark)
+	if inner := strings.TrimSpace(s); strings.HasPrefix(inner, "<![CDATA[") {
+		s = strings.TrimSuffix(strings.TrimPrefix(inner, "<![CDATA["), "]]>")
+	}
+	s = strings.TrimPrefix(strings.TrimPrefix(s, "\r"), "\n")
+	return strings.TrimSuffix(strings.TrimSuffix(s, "\n"), "\r")
+}
+
+// tagValue is a value that is no code: JSON where it is, else a text.
+func tagValue(s string) any {
+	v, end, closed, ok := parse(strings.TrimSpace(s))
+	if ok && closed && end == len(strings.TrimSpace(s)) {
+		return v
+	}
+	return text{raw: s, value: s, style: styleRaw}
+}

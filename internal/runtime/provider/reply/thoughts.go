@@ -1,0 +1,131 @@
+package reply
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A mark is what models write around their thoughts.
+type mark int
+
+const (
+	markNone    mark = iota
+	markOpen         // thoughts begin
+	markClose        // all before it was thought
+	markEnd          // something ends, which may be thoughts
+)
+
+const thought = `(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|cot|analysis)`
+
+// marks are those of models and servers that are known, and of their kind. A server may leave the first one in its prompt.
+var marks = regexp.MustCompile(strings.Join([]string{
+	`(?i:</?(?:[\w-]{1,20}[:_])?` + thought + `(?:\s[^<>\n]{0,80})?>)`,                                           // DeepSeek, Qwen, GLM, MiniMax, Seed, LongCat, EXAONE
+	`\[/?(?:THINK(?:ING)?|THOUGHTS?|REASONING)\]`,                                                                // Mistral
+	`(?i:</?[|｜]/?(?:(?:begin|start|end)[_▁ ]?(?:of[_▁ ])?)?` + thought + `(?:[_▁ ]?(?:begin|start|end))?[|｜]>)`, // Cohere, Sky-T1, OpenThinker
+	`◁/?think▷`,                                               // Kimi-VL
+	`<\|(?:open|close)\|>think<\|sep\|>`,                      // Kimi K3
+	`<unused9[45]>|\[unused1[67]\]`,                           // MedGemma, Pangu
+	`<\|channel>thought|<channel\|>`,                          // Gemma 4
+	`<\|inner_(?:prefix|suffix)\|>`,                           // Apertus
+	`\[BEGIN FINAL RESPONSE\]`,                                // Apriel
+	`<\|channel\|>\s*\w+(?:<\|message\|>)?`,                   // harmony
+	`<\|content_(?:thinking|text|invoke_tool_\w+)\|>`,         // Inkling
+	`<\|im_start\|>(?:think|answer)`,                          // s1
+	`to=self<\|message\|>|<\|eom\|>`,                          // Muse
+	`<details[^<>\n]{0,80}reasoning[^<>\n]{0,80}>|</details>`, // Open WebUI
+}, "|"))
+
+var marksHere = regexp.MustCompile(`^(?:` + marks.String() + `)`)
+
+// maxMark bounds a mark in bytes.
+const maxMark = 200
+
+// markAt returns the mark that begins at a place, and its length.
+func markAt(s string, at int) (mark, int) {
+	m := marksHere.FindString(s[at:min(len(s), at+maxMark)])
+	return kindOf(m), len(m)
+}
+
+var closes = regexp.MustCompile(`(?i)^[<\[◁][|｜]?/|[|｜]/|^<[|｜](?:end|close)|end[|｜]>|inner_suffix|BEGIN FINAL|unused95|unused17|^<channel\|>`)
+
+func kindOf(m string) mark {
+	switch {
+	case m == "":
+		return markNone
+	case strings.HasPrefix(m, "<|channel|>"):
+		if strings.Contains(m, "analysis") {
+			return markOpen
+		}
+		return markClose
+	case m == "</details>", m == "<|eom|>":
+		return markEnd
+	case strings.HasPrefix(m, "<|content_text"), strings.HasPrefix(m, "<|content_invoke"), m == "<|im_start|>answer", closes.MatchString(m):
+		return markClose
+	}
+	return markOpen
+}
+
+// holdsMark reports whether a text has a mark in it.
+func holdsMark(s string) bool { return marks.MatchString(s) }
+
+func countMarks(s string) int { return len(marks.FindAllStringIndex(s, -1)) }
+
+// quotedMark reports whether somebody speaks of a mark, in quotes or in the code of a line.
+func quotedMark(s string, at, end int) bool {
+	before, _ := utf8.DecodeLastRuneInString(s[:at])
+	after, _ := utf8.DecodeRuneInString(s[end:])
+	if before == after && strings.ContainsRune("`\"'", before) || before == '“' && after == '”' {
+		return true
+	}
+	begin := strings.LastIndexByte(s[:at], '\n') + 1
+	rest, _, _ := strings.Cut(s[end:], "\n")
+	line := s[begin:at]
+	return strings.Count(line, "`")%2 == 1 && strings.Contains(rest, "`") && !strings.HasPrefix(strings.TrimSpace(line), "```")
+}
+
+// A heading is how a text begins that is thought without marks, and what ends that.
+type heading struct{ begins, ends *regexp.Regexp }
+
+var headings = []heading{
+	{regexp.MustCompile(`^\s*analysis\S`), regexp.MustCompile(`assistant(?:final|commentary)`)}, // harmony without its marks
+	{regexp.MustCompile(`(?i)^\W*here(?:'s| is) my thought process:`), regexp.MustCompile(`(?i)here(?:'s| is) my response:`)},
+	{regexp.MustCompile(`^\s*Thinking\.\.\.`), regexp.MustCompile(`\.\.\.done thinking\.`)},
+}
+
+// afterHeading returns where the answer begins in a text whose thoughts have headings.
+func afterHeading(s string) int {
+	for _, h := range headings {
+		if !h.begins.MatchString(s[:min(len(s), 200)]) {
+			continue
+		}
+		if all := h.ends.FindAllStringIndex(s, -1); len(all) > 0 {
+			return all[len(all)-1][1]
+		}
+	}
+	return 0
+}
+
+// Thoughts that go on to the end of the text, where they began.
+type thinking struct {
+	now       bool
+	at        int
+	lineStart bool   // what thoughts begin with stands on a line of its own, so that no sentence speaks of it
+	by        string // how they began
+}
+
+// see takes notice of a mark, and reports whether all before it was thought.
+func (t *thinking) see(s string, at int, kind mark, m string) bool {
+	switch {
+	case kind == markOpen:
+		if !t.now {
+			line := s[strings.LastIndexByte(s[:at], '\n')+1 : at]
+			*t = thinking{true, at, strings.TrimSpace(line) == "" || strings.HasPrefix(m, "<|"), m}
+		}
+		return false
+	case kind == markEnd && (!t.now || strings.HasPrefix(t.by, "<details") != (m == "</details>")):
+		return false
+	}
+	*t = thinking{}
+	return true
+}
