@@ -18,7 +18,7 @@ func readReply(response *http.Response, s *seen) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	canonical, err := reply.Canonical(body, response.Header.Get("Content-Type"))
+	canonical, err := reply.Canonical(body)
 	var failed *reply.ServerError
 	switch {
 	case errors.As(err, &failed):

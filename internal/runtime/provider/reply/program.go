@@ -31,7 +31,7 @@ func Program(r openai.ChatCompletionResponse) (Found, error) {
 	case cut:
 		return Found{}, &Unusable{Cut: true, Message: cutMessage(r, read), Said: read.answer(said)}
 	}
-	return Found{}, &Unusable{Message: reason(m, read, c, ok), Said: read.answer(said)}
+	return Found{}, &Unusable{Message: reason(r.Choices[0], read, c, ok), Said: read.answer(said)}
 }
 
 // found is what a message holds: what its calls hold, and what its text does.
@@ -91,18 +91,23 @@ func (a answered) answer(s string) string {
 	return strings.TrimSpace(s[a.start:])
 }
 
-func reason(m openai.ChatCompletionMessage, read inMessage, c candidate, ok bool) string {
+func reason(choice openai.ChatCompletionChoice, read inMessage, c candidate, ok bool) string {
+	m, finish := choice.Message, choice.FinishReason
 	switch {
 	case ok && c.lost():
 		return "the model's call ends in the middle of its code: send the whole program, and raise --max-completion-tokens if this comes again"
 	case m.Refusal != "":
 		return "the model refused: " + m.Refusal
+	case finish == openai.FinishReasonContentFilter:
+		return "the content filter of the model's server ended the reply"
 	case read.thoughts.now:
 		return "the model's reply consists of thoughts that never end: the program must come after them"
 	case len(m.ToolCalls) > 0:
 		return "the model called a tool without usable code"
 	case read.answer(contentOf(m)) == "" && m.ReasoningContent != "":
 		return "the model's reply consists of thoughts: the program must come after them"
+	case read.answer(contentOf(m)) == "" && finish != "" && finish != openai.FinishReasonStop:
+		return fmt.Sprintf("the model's reply is empty (finish_reason %.60s)", finish)
 	case read.answer(contentOf(m)) == "":
 		return "the model's reply is empty"
 	}

@@ -125,7 +125,7 @@ func (f *finder) unwrapped(s string, depth int) (code string, r rank) {
 		if r == rankWhole {
 			break
 		}
-		if inner, ok := f.within(s, depth+1); ok && inner.rank > rankPart && (inner.rank > r || !beginsAsGo(s)) {
+		if inner, ok := f.within(s, depth+1); ok && (inner.rank > r || inner.rank > rankNone && !beginsAsGo(s)) {
 			return inner.code, inner.rank
 		}
 		next := unescape(s, jsonEscapes)

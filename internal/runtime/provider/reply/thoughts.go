@@ -10,10 +10,9 @@ import (
 type mark int
 
 const (
-	markNone    mark = iota
-	markOpen         // thoughts begin
-	markClose        // all before it was thought
-	markEnd          // something ends, which may be thoughts
+	markNone  mark = iota
+	markOpen       // thoughts begin
+	markClose      // all before it was thought
 )
 
 const thought = `(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|cot|analysis)`
@@ -58,9 +57,7 @@ func kindOf(m string) mark {
 			return markOpen
 		}
 		return markClose
-	case m == "</details>", m == "<|eom|>":
-		return markEnd
-	case strings.HasPrefix(m, "<|content_text"), strings.HasPrefix(m, "<|content_invoke"), m == "<|im_start|>answer", closes.MatchString(m):
+	case m == "<|eom|>", strings.HasPrefix(m, "<|content_text"), strings.HasPrefix(m, "<|content_invoke"), m == "<|im_start|>answer", closes.MatchString(m):
 		return markClose
 	}
 	return markOpen
@@ -75,7 +72,7 @@ func countMarks(s string) int { return len(marks.FindAllStringIndex(s, -1)) }
 func quotedMark(s string, at, end int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:at])
 	after, _ := utf8.DecodeRuneInString(s[end:])
-	if before == after && strings.ContainsRune("`\"'", before) || before == '“' && after == '”' {
+	if before == after && strings.ContainsRune("`\"'", before) && !strings.HasSuffix(s[:at], "```") || before == '“' && after == '”' {
 		return true
 	}
 	begin := strings.LastIndexByte(s[:at], '\n') + 1
@@ -110,22 +107,23 @@ func afterHeading(s string) int {
 type thinking struct {
 	now       bool
 	at        int
-	lineStart bool   // what thoughts begin with stands on a line of its own, so that no sentence speaks of it
-	by        string // how they began
+	lineStart bool // what thoughts begin with stands on a line of its own, so that no sentence speaks of it
+	details   bool // some of them began with <details>
 }
 
 // see takes notice of a mark, and reports whether all before it was thought.
 func (t *thinking) see(s string, at int, kind mark, m string) bool {
 	switch {
 	case kind == markOpen:
+		t.details = t.details || strings.HasPrefix(m, "<details")
 		if !t.now {
 			line := s[strings.LastIndexByte(s[:at], '\n')+1 : at]
-			*t = thinking{true, at, strings.TrimSpace(line) == "" || strings.HasPrefix(m, "<|"), m}
+			t.now, t.at, t.lineStart = true, at, strings.TrimSpace(line) == "" || strings.HasPrefix(m, "<|")
 		}
 		return false
-	case kind == markEnd && (!t.now || strings.HasPrefix(t.by, "<details") != (m == "</details>")):
+	case m == "</details>" && !t.details, m == "<|eom|>" && !t.now:
 		return false
 	}
-	*t = thinking{}
+	t.now = false
 	return true
 }
