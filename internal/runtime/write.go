@@ -237,6 +237,7 @@ func (w *writer) ask(ctx context.Context, kind string, messages []provider.Messa
 		ended := w.r.o.Now()
 		question.Answered(outcome, reply.Model, usage, ended)
 		w.r.metrics.ObserveProvider(outcome, ended.Sub(began), usage, w.traceID)
+		w.r.metrics.ObserveReply(string(provider.FormOf(reply, err)))
 		if err == nil {
 			return reply, nil
 		}

@@ -25,7 +25,8 @@ var (
 	stageNames   = [...]string{"queue", "select", "forge", "gate", "run", "judge", "commit"}
 	results      = []string{"ok", "failed"}
 
-	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer", "invalid_payload", "canceled", "not_sent", other}
+	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer", "invalid_payload", "cut_off", "canceled", "not_sent", other}
+	replyForms       = []string{"tool", "text_call", "fence", "none", other}
 	verdictKinds     = []string{agent.VerdictRight, agent.VerdictWrong}
 	guardrailTypes   = []string{agent.ErrInvalidCode, agent.ErrToolRegistry, agent.ErrDependencyPolicy, other}
 	mismatches       = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}

@@ -41,7 +41,7 @@ type meters struct {
 	stages   [7]prometheus.Histogram
 	depth    prometheus.Histogram
 
-	provider                   set
+	provider, replies          set
 	providerDuration           prometheus.Histogram
 	modelRequests              prometheus.Counter
 	promptTokens               prometheus.Counter
@@ -143,6 +143,7 @@ func (m *Metrics) newCalls(f factory) {
 func (m *Metrics) newModel(f factory) {
 	m.provider = f.set("recurgent_provider_requests_total", "Questions put to the model, retries not counted apart, by how they ended.", "outcome", providerOutcomes)
 	m.providerDuration = f.histogram("recurgent_provider_request_duration_seconds", "Time of a question to the model, retries included.", modelBuckets)
+	m.replies = f.set("recurgent_model_replies_total", "Replies to requests for a program, by where the program was: the arguments of a tool call, a call written into the text, a fence or bare source, or nowhere.", "form", replyForms)
 	m.modelRequests = f.counter("recurgent_model_requests_total", "Requests sent to the model's server, retries included.")
 	tokens := f.counterVec("recurgent_provider_tokens_total", "Tokens which the provider counted.", "direction")
 	m.promptTokens, m.completionTokens = tokens.WithLabelValues("prompt"), tokens.WithLabelValues("completion")
@@ -260,7 +261,7 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 func (m *Metrics) AppendFailed() { m.historyAppends.inc(result(false)) }
 
 // ObserveProvider counts a question to the model: how it ended (one of ok, rate_limited, server_error, network, timeout,
-// rejected, no_answer, invalid_payload, canceled), how long it took with its retries, what it cost, and the trace of the
+// rejected, no_answer, invalid_payload, cut_off, canceled), how long it took with its retries, what it cost, and the trace of the
 // call that asked ("" for none).
 func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage, traceID string) {
 	m.provider.inc(outcome)
@@ -270,6 +271,13 @@ func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage
 	m.completionTokens.Add(float64(max(u.CompletionTokens, 0)))
 	if m.namespace != nil {
 		m.namespace.ask(u)
+	}
+}
+
+// ObserveReply counts a model's reply to a request for a program by its form; "" is none.
+func (m *Metrics) ObserveReply(form string) {
+	if form != "" {
+		m.replies.inc(form)
 	}
 }
 

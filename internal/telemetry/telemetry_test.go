@@ -122,6 +122,8 @@ func TestObserveCall(t *testing.T) {
 	m.ObserveCall(failed, Stages{Forge: time.Second})
 	m.ObserveProvider("ok", time.Second, agent.Usage{ModelRequests: 2, PromptTokens: 100, CompletionTokens: 10}, "")
 	m.ObserveProvider("something new", time.Second, agent.Usage{}, "")
+	m.ObserveReply("text_call")
+	m.ObserveReply("")
 	m.Saved(1, 1750)
 	m.ObserveRepair(true)
 	m.ObserveRepair(false)
@@ -137,6 +139,8 @@ func TestObserveCall(t *testing.T) {
 		{"recurgent_calls_total", "source=persisted status=ok class=ok", 1},
 		{"recurgent_calls_total", "source=generated status=error class=authored", 1},
 		{"recurgent_calls_total", "", 2},
+		{"recurgent_model_replies_total", "form=text_call", 1},
+		{"recurgent_model_replies_total", "", 1},
 		{"recurgent_call_errors_total", "error_type=other", 1},
 		{"recurgent_call_duration_seconds", "source=persisted", 1},
 		{"recurgent_call_stage_duration_seconds", "stage=queue", 1},

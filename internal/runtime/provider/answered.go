@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
 // Answered names how a request to the model ended ("ok", the reason of an *Error, "not_sent", or "canceled"), for metrics and traces,
@@ -20,4 +21,13 @@ func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 		return ReasonNotSent, refused.Usage
 	}
 	return "canceled", usage
+}
+
+// FormOf says in which form a question's reply held its program, for metrics; "" where no reply of a model came.
+func FormOf(r Reply, err error) reply.Form {
+	var failed *Error
+	if errors.As(err, &failed) && (failed.Reason == ReasonInvalidPayload || failed.Reason == ReasonCutOff) {
+		return reply.FormNone
+	}
+	return r.Form
 }

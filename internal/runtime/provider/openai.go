@@ -28,6 +28,7 @@ const (
 	ReasonRejected       = "rejected"
 	ReasonNoAnswer       = "no_answer"
 	ReasonInvalidPayload = "invalid_payload"
+	ReasonCutOff         = "cut_off" // a limit of tokens ended the reply before its answer was complete
 
 	ReasonNotSent = "not_sent" // of a *ChargeError
 )
@@ -97,7 +98,7 @@ func (p *OpenAI) Program(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, p.unusable(err, usage)
 	}
-	return Reply{Code: found.Code, Notes: found.Notes, SolverShape: found.SolverShape, Declaration: found.Declaration, Usage: usage, Model: cmp.Or(response.Model, r.Model)}, nil
+	return Reply{Code: found.Code, Notes: found.Notes, SolverShape: found.SolverShape, Declaration: found.Declaration, Form: found.Form, Usage: usage, Model: cmp.Or(response.Model, r.Model)}, nil
 }
 
 // Chat implements Provider.
@@ -114,7 +115,11 @@ func (p *OpenAI) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	}
 	content, err := reply.Text(response)
 	if err != nil {
-		return ChatReply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Message: p.scrub(err.Error()), Usage: usage}
+		failed := p.unusable(err, usage)
+		if failed.Reason == ReasonInvalidPayload {
+			failed.Type, failed.Reason = agent.ErrProvider, ReasonNoAnswer
+		}
+		return ChatReply{}, failed
 	}
 	return ChatReply{Content: content, Model: cmp.Or(response.Model, r.Model), Usage: usage}, nil
 }

@@ -84,7 +84,7 @@ func TestProgram(t *testing.T) {
 		{"prose", content("I cannot do that."), "", "invalid_payload", 1, 10},
 		{"nothing", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "content": ""}}}, "", "invalid_payload", 1, 10},
 		{"refusal", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "refusal": "no"}}}, "", "invalid_payload", 1, 10},
-		{"cut off", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "tool_calls": []any{openaitest.ToolCall("submit_program", `{"code":"pack`)}}, Finish: "length"}}, "", "invalid_payload", 1, 10},
+		{"cut off", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "tool_calls": []any{openaitest.ToolCall("submit_program", `{"code":"pack`)}}, Finish: "length"}}, "", "cut_off", 1, 10},
 		{"no choices", []openaitest.Reply{{Body: `{"choices":[],"usage":{"prompt_tokens":7}}`}}, "", "invalid_payload", 1, 7},
 		{"500, then right", status(500, openaitest.Reply{Status: 503}, good), source, "", 3, 10},
 		{"429, then right", status(429, good), source, "", 2, 10},

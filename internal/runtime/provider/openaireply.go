@@ -31,7 +31,13 @@ func readReply(response *http.Response, s *seen) (*http.Response, error) {
 	return response, nil
 }
 
-// unusable is the error of a reply that came and holds no program.
+// unusable is the error of a reply that came and holds no program. One that was cut off is no fault of the program: the same limit would cut off
+// its repair.
 func (p *OpenAI) unusable(err error, usage agent.Usage) *Error {
-	return &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Message: p.scrub(err.Error()), Usage: usage}
+	e := &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Message: p.scrub(err.Error()), Usage: usage}
+	var why *reply.Unusable
+	if errors.As(err, &why) && why.Cut {
+		e.Type, e.Reason = agent.ErrProvider, ReasonCutOff
+	}
+	return e
 }

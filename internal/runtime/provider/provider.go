@@ -12,6 +12,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
 // Kinds of a program request.
@@ -40,7 +41,8 @@ type Reply struct {
 	Notes       string
 	SolverShape json.RawMessage `json:",omitempty"` // an object or nil; a null of JSON would come back as one
 	Declaration agent.Declaration
-	Model       string // that answered
+	Form        reply.Form // in which the program was found; "" of a recording
+	Model       string     // that answered
 	Usage       agent.Usage
 }
 
@@ -77,7 +79,7 @@ var ErrInvalidPayload = errors.New("invalid payload")
 // An Error says how a request to the model failed after all retries.
 type Error struct {
 	Type    string      // agent.ErrProvider or agent.ErrInvalidCode
-	Reason  string      // closed set for metrics: rate_limited, server_error, network, timeout, rejected, no_answer, invalid_payload
+	Reason  string      // closed set for metrics: rate_limited, server_error, network, timeout, rejected, no_answer, invalid_payload, cut_off
 	Message string      // without secrets
 	Usage   agent.Usage // what the failed requests cost; ModelRequests counts every try
 
