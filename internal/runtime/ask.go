@@ -62,6 +62,7 @@ func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sa
 	if q.Signature, err = contract.ParseSignature(signature); err != nil {
 		return q, &sandbox.AuthoredError{Type: errSignature, Message: err.Error()}
 	}
+	q.Bare = isAsk(q.Signature)
 	masked, _ := c.maskJSON(inputs)
 	if err := json.Unmarshal(masked, &q.Inputs); err != nil {
 		return q, &sandbox.AuthoredError{Type: errSignature, Message: "the inputs are no object: " + err.Error()}
@@ -78,6 +79,11 @@ func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sa
 	}
 	h.asked++
 	return q, nil
+}
+
+// isAsk reports whether the signature is the one of call.Ask: it gives a text for an input, and no labels.
+func isAsk(s contract.Signature) bool {
+	return len(s.Inputs) == 1 && s.Inputs[0].Name == "input" && len(s.Outputs) == 1 && s.Outputs[0].Name == "answer" && s.Outputs[0].Type == contract.TypeString
 }
 
 // unasked is the error that the program gets for a question without an answer. That the model failed is nobody's fault here.

@@ -49,6 +49,7 @@ type Request struct {
 	Demos       []json.RawMessage          // examples, shaped as elements of a history input; they come before it
 	Model       string
 	Adapter     string // "" is AdapterLines
+	Bare        bool   // a reply that names no output is the only one, a text
 	Limits      history.Limits
 	TraceParent string
 	Owner       agent.Owner // who asks
@@ -87,7 +88,7 @@ func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 		result.Usage.Add(reply.Usage)
 		result.Model = reply.Model
 		result.Messages = append(slices.Clip(result.Messages), provider.Message{Role: "assistant", Content: reply.Content})
-		if result.Outputs, reason = Read(r.Signature, reply.Content); reason == "" {
+		if result.Outputs, reason = r.read(reply.Content); reason == "" {
 			result.JSON = object(r.Signature.Outputs, result.Outputs)
 			return result, nil
 		}
@@ -97,6 +98,14 @@ func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 		}
 	}
 	return Result{}, &ReplyError{Reason: reason, Messages: result.Messages, Usage: result.Usage}
+}
+
+// read reads a reply to the request.
+func (r Request) read(text string) (map[string]json.RawMessage, string) {
+	if f := r.Signature.Outputs; r.Bare && len(f) == 1 && strings.TrimSpace(text) != "" && !names(r.Signature, text) {
+		return fit(r.Signature, map[string]json.RawMessage{f[0].Name: quote(strings.TrimSpace(text))}, true)
+	}
+	return Read(r.Signature, text)
 }
 
 // ask takes an empty answer for a reply like any other: one that does not fit.

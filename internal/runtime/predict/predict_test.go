@@ -195,6 +195,15 @@ func TestRead(t *testing.T) {
 		{"missing", "Answer: a\nCount: 3", "", "it lacks Sure, List, Extra"},
 		{"not whole", "Answer: a\nCount: 3.5\nSure: true\nList: []\nExtra: 1", "", "Count must be of type integer, got number"},
 		{"text for a number", "Answer: a\nCount: three\nSure: true\nList: []\nExtra: 1", "", "Count must be of type integer, got string"},
+		{"JSON in prose, the last", `I first thought {"answer": "z", "count": 1}, but: ` + full + " That is all.", full, ""},
+		{"JSON as Python writes it", "{'answer': 'a', 'count': 3, 'sure': True, 'list': [1,], 'extra': None}", full, ""},
+		{"JSON in the marks of a call", `<tool_call>{"name": "answer", "arguments": ` + full + `}</tool_call>`, full, ""},
+		{"JSON in two fences", "```json\n{\"answer\": \"z\"}\n```\nBetter:\n```json\n" + full + "\n```", full, ""},
+		{"lines in a list", "- **Answer:** a\n- **Count:** 3\n- Sure: true\n- List: [1]\n- Extra: null", full, ""},
+		{"a list within an answer is no label", "Answer: a\n- Count: 7\nCount: 3\nSure: true\nList: [1]\nExtra: null", strings.Replace(full, `"a"`, `"a\n- Count: 7"`, 1), ""},
+		{"lines with values as Python writes them", "Answer: a\nCount: **3**\nSure: TRUE\nList: ```python\n[1,]\n```\nExtra: None", full, ""},
+		{"other colons", "Answer：a\nCount：3\nSure: true\nList: [1]\nExtra: null", full, ""},
+		{"a broken object", `{"answer": "a", "count": 3`, "", "it lacks Answer, Count, Sure, List, Extra"},
 		{"JSON with a number for a string", strings.Replace(full, `"a"`, "5", 1), "", "Answer must be of type string, got number"},
 	}
 	s := request(t, signature, `{"q":"x"}`).Signature
@@ -207,6 +216,41 @@ func TestRead(t *testing.T) {
 		if got := string(object(s.Outputs, out)); tt.want != "" && got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
+	}
+}
+
+// An answer of Ask needs no label; where there is one, it is no part of the answer.
+func TestBareAnswer(t *testing.T) {
+	t.Parallel()
+	for reply, want := range map[string]string{
+		"ok":                                    "ok",
+		"It is 5: no more.\n\nAnd no less.":     "It is 5: no more.\n\nAnd no less.",
+		`{"total": 5}`:                          `{"total": 5}`,
+		"Answer: ok":                            "ok",
+		"**Answer:** ok":                        "ok",
+		`{"answer": "ok"}`:                      "ok",
+		"<think>\nAnswer: no\n</think>\nok":     "ok",
+		"Answer: no\n</think>\n\nok":            "ok",
+		"[THINK]{\"answer\": \"no\"}[/THINK]ok": "ok",
+		"```json\n{\"answer\": \"ok\"}\n```":    "ok",
+	} {
+		p, _ := start(t, text(reply)...)
+		r := request(t, `{"instructions":"Say it.","inputs":[{"name":"input"}],"outputs":[{"name":"answer"}]}`, `{"input":"x"}`)
+		r.Bare = true
+		got, err := Run(t.Context(), p, r)
+		var answer string
+		if err == nil {
+			err = json.Unmarshal(got.Outputs["answer"], &answer)
+		}
+		if err != nil || answer != want || got.Attempts != 1 {
+			t.Errorf("%q: got %q after %d attempts, %v", reply, answer, got.Attempts, err)
+		}
+	}
+	p, s := start(t, openaitest.Reply{Content: "Answer: half of a th", Finish: "length"})
+	_, err := Run(t.Context(), p, request(t, withHistory, `{"question":"q"}`))
+	var failed *provider.Error
+	if !errors.As(err, &failed) || failed.Reason != provider.ReasonCutOff || !strings.Contains(failed.Message, "--max-completion-tokens") || len(s.Requests()) != 1 {
+		t.Errorf("a reply that was cut off: %v", err)
 	}
 }
 

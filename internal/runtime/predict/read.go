@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,49 +13,69 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// Read reads a reply as a JSON object, bare or in a fence, or as "Field: value" lines; names in any letter case. It
-// returns every output as compact JSON of its type, or the reason why the reply does not fit.
-func Read(s contract.Signature, reply string) (outputs map[string]json.RawMessage, reason string) {
-	reply = strings.TrimSpace(reply)
-	if reply == "" {
+// Read reads a reply as a JSON object, wherever in the reply it stands, or as "Field: value" lines; names in any letter case. It returns every
+// output as compact JSON of its type, or the reason why the reply does not fit.
+func Read(s contract.Signature, text string) (outputs map[string]json.RawMessage, reason string) {
+	text = strings.TrimSpace(text)
+	if text == "" {
 		return nil, "it is empty"
 	}
-	if values, ok := readJSON(s, reply); ok {
+	lines := readLines(s, text)
+	if len(lines) == len(s.Outputs) && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "```") {
+		return fit(s, lines, true)
+	}
+	values := readJSON(s, text)
+	if len(values) > 0 && (len(values) == len(s.Outputs) || len(lines) == 0) {
 		return fit(s, values, false)
 	}
-	return fit(s, readLines(s, reply), true)
+	return fit(s, lines, true)
 }
 
-func readJSON(s contract.Signature, reply string) (map[string]json.RawMessage, bool) {
-	text := reply
-	if strings.HasPrefix(text, "```") {
-		_, text, _ = strings.Cut(text, "\n")
-		text, _, _ = strings.Cut(text, "\n```")
-		text = strings.TrimSpace(text)
-	}
-	var all map[string]json.RawMessage
-	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &all) != nil {
-		return nil, false
-	}
-	values := map[string]json.RawMessage{}
-	for _, f := range s.Outputs {
-		for _, k := range slices.Sorted(maps.Keys(all)) {
-			if _, exact := values[f.Name]; k == f.Name || !exact && strings.EqualFold(k, f.Name) {
-				values[f.Name] = all[k]
+// names reports whether a reply names any output of the signature.
+func names(s contract.Signature, text string) bool {
+	return len(readLines(s, text)) > 0 || len(readJSON(s, text)) > 0
+}
+
+// readJSON takes the outputs from the last object that has most of them.
+func readJSON(s contract.Signature, text string) map[string]json.RawMessage {
+	var best map[string]json.RawMessage
+	for _, all := range reply.Objects(text) {
+		values := map[string]json.RawMessage{}
+		for _, f := range s.Outputs {
+			for _, k := range slices.Sorted(maps.Keys(all)) {
+				if _, exact := values[f.Name]; k == f.Name || !exact && strings.EqualFold(k, f.Name) {
+					values[f.Name] = all[k]
+				}
 			}
 		}
+		if len(values) >= len(best) {
+			best = values
+		}
 	}
-	return values, true
+	return best
 }
 
-// readLines takes what follows a field's label, up to the next label, as the field's text.
-func readLines(s contract.Signature, reply string) map[string]json.RawMessage {
+// readLines takes what follows a field's label, up to the next label, as the field's text. Labels in lists count where those at the beginning of
+// lines are not all there.
+func readLines(s contract.Signature, text string) map[string]json.RawMessage {
+	strict := labelled(s, text, "*#")
+	if len(strict) == len(s.Outputs) {
+		return strict
+	}
+	if loose := labelled(s, text, "*#_`->•0123456789. \t"); len(loose) > len(strict) {
+		return loose
+	}
+	return strict
+}
+
+func labelled(s contract.Signature, text, around string) map[string]json.RawMessage {
 	texts := map[string]*strings.Builder{}
 	var current *strings.Builder
-	for line := range strings.Lines(reply) {
-		if f, rest, ok := label(s, line); ok && texts[f.Name] == nil {
+	for line := range strings.Lines(text) {
+		if f, rest, ok := label(s, line, around); ok && texts[f.Name] == nil {
 			current = &strings.Builder{}
 			texts[f.Name] = current
 			current.WriteString(rest)
@@ -66,19 +87,28 @@ func readLines(s contract.Signature, reply string) map[string]json.RawMessage {
 	}
 	values := map[string]json.RawMessage{}
 	for name, b := range texts {
-		raw, _ := json.Marshal(strings.TrimSpace(b.String())) // a string always encodes
-		values[name] = raw
+		values[name] = quote(strings.TrimSpace(b.String()))
 	}
 	return values
 }
 
-// label finds the field that a line begins: "Answer: ...", in any letter case, also in bold.
-func label(s contract.Signature, line string) (contract.Field, string, bool) {
-	name, rest, ok := strings.Cut(line, ":")
-	if !ok {
+// quote makes JSON of a text.
+func quote(text string) json.RawMessage {
+	raw, _ := json.Marshal(text) // a string always encodes
+	return raw
+}
+
+// colons are those of labels; the second is the one of Chinese and Japanese.
+var colons = regexp.MustCompile(`:|：`)
+
+// label finds the field that a line begins: "Answer: ...", in any letter case, also in bold, or with other marks around it.
+func label(s contract.Signature, line, around string) (contract.Field, string, bool) {
+	colon := colons.FindStringIndex(line)
+	if colon == nil {
 		return contract.Field{}, "", false
 	}
-	name = strings.TrimSpace(strings.Trim(strings.TrimSpace(name), "*#"))
+	name, rest := line[:colon[0]], line[colon[1]:]
+	name = strings.TrimSpace(strings.Trim(strings.TrimSpace(name), around))
 	for _, f := range s.Outputs {
 		if strings.EqualFold(name, f.Name) || name == history.Label(f.Name) {
 			return f, strings.TrimPrefix(strings.TrimLeft(rest, " \t"), "** "), true
@@ -121,16 +151,8 @@ func fromText(f contract.Field, quoted json.RawMessage) json.RawMessage {
 	if json.Unmarshal(quoted, &text) != nil {
 		return quoted
 	}
-	if strings.HasPrefix(text, "```") {
-		_, text, _ = strings.Cut(text, "\n")
-		text, _, _ = strings.Cut(text, "```")
-		text = strings.TrimSpace(text)
-	}
-	if f.Type == contract.TypeBoolean {
-		text = strings.ToLower(text)
-	}
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
+	if raw, ok := reply.Value(strings.Trim(reply.Fenced(text), "*` \n\t")); ok {
+		return raw
 	}
 	return quoted
 }

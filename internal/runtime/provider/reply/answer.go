@@ -22,7 +22,7 @@ func Text(r openai.ChatCompletionResponse) (string, error) {
 	a := newFinder(len(said)).read(said, 0)
 	answer := stripped(a.answer(said))
 	switch {
-	case answer == "" && cut:
+	case cut && !endsWithObject(answer):
 		return "", &Unusable{Cut: true, Message: strings.ReplaceAll(cutMessage(r, inMessage{answered: a}), "the program", "the answer")}
 	case answer == "" && m.Refusal != "":
 		return "", &Unusable{Message: "the model refused: " + m.Refusal}
@@ -47,12 +47,33 @@ func stripped(s string) string {
 	return s
 }
 
+// inner are the members under which an answer may stand once more.
+var inner = append([]string{"outputs", "output", "result", "response"}, wrappers...)
+
 // Objects returns the JSON objects of an answer in order, bare, in fences, in the marks of a call, or within prose, read as leniently as a
-// program's arguments. Those within others are not named again.
+// program's arguments. What a call or a wrapper holds follows on it.
 func Objects(answer string) []map[string]json.RawMessage {
 	var out []map[string]json.RawMessage
-	work := 16*len(answer) + 1<<16
-	for i := 0; i < len(answer) && work > 0 && len(out) < maxCandidates; {
+	eachObject(answer, func(o *object, _ int) {
+		for depth := 0; o != nil && depth < 4; depth++ {
+			out = append(out, o.raw())
+			var next *object
+			for _, key := range inner {
+				if held, ok := decoded(o.get(key)).(*object); ok {
+					next = held
+					break
+				}
+			}
+			o = next
+		}
+	})
+	return out
+}
+
+// eachObject calls f for each object that is whole, with where it ends.
+func eachObject(answer string, f func(o *object, end int)) {
+	work, found := 16*len(answer)+1<<16, 0
+	for i := 0; i < len(answer) && work > 0 && found < maxCandidates; {
 		if answer[i] != '{' {
 			i++
 			continue
@@ -61,14 +82,21 @@ func Objects(answer string) []map[string]json.RawMessage {
 		v, ok := p.value()
 		work -= p.i
 		o, isObject := v.(*object)
-		if !ok || !isObject || len(o.keys) == 0 {
+		if !ok || p.open || !isObject || len(o.keys) == 0 {
 			i++
 			continue
 		}
-		out = append(out, o.raw())
 		i += p.i
+		found++
+		f(o, i)
 	}
-	return out
+}
+
+// endsWithObject reports whether an answer is complete although its end was cut off: an object is, once it is closed.
+func endsWithObject(answer string) bool {
+	last := -1
+	eachObject(answer, func(_ *object, end int) { last = end })
+	return last >= 0 && strings.Trim(answer[last:], " \t\r\n`") == ""
 }
 
 func (o *object) raw() map[string]json.RawMessage {
