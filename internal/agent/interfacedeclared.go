@@ -87,9 +87,6 @@ func (p *declaredParameter) parameter() (Parameter, error) {
 	if !blank(p.Schema) {
 		out.Schema = p.Schema
 	}
-	if !blank(p.Default) {
-		out.Default = p.Default
-	}
 	var several []string
 	switch {
 	case blank(p.Type):
@@ -105,7 +102,27 @@ func (p *declaredParameter) parameter() (Parameter, error) {
 		return out, fmt.Errorf("the type of %s must be a string", p.Name)
 	}
 	out.Required = p.Required != nil && *p.Required
+	if value := p.value(out.Type); !blank(value) {
+		out.Default = value
+	}
 	return out, nil
+}
+
+// value is the default. It may come as JSON in a text, as the tool's schema asks for; a text that is not JSON, or is the value of a parameter
+// that is a text, is meant as it is. An empty one says that there is none, where none is possible.
+func (p *declaredParameter) value(of string) json.RawMessage {
+	var text string
+	if json.Unmarshal(p.Default, &text) != nil {
+		return p.Default
+	}
+	inner := strings.TrimSpace(text)
+	switch required := p.Required != nil && *p.Required; {
+	case inner == "" && (required || of != "string"), inner == "null":
+		return nil
+	case !json.Valid([]byte(inner)), of == "string" && inner[0] != '"':
+		return p.Default
+	}
+	return json.RawMessage(inner)
 }
 
 // reconcile completes declared parameters with how the program reads them, and reports where both disagree.

@@ -22,7 +22,7 @@ type Policy struct {
 	NewReach            string   `json:"new_reach"`         // what becomes of a successor that reaches more than its predecessor did: ask, allow
 	PredictBudget       int      `json:"predict_budget"`    // questions to the model that one run of a program may ask, 0 to 64
 
-	MaxGenerationAttempts   int `json:"max_generation_attempts"` // payloads asked again, 1 to 10
+	MaxGenerationAttempts   int `json:"max_generation_attempts"` // 1: a reply that cannot be read is not asked for again; 2 to 10: once, with what was wrong with it
 	GuardrailRecoveryBudget int `json:"guardrail_recovery_budget"`
 	ExecutionRepairBudget   int `json:"execution_repair_budget"`
 	OutcomeRepairBudget     int `json:"outcome_repair_budget"`

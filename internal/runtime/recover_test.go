@@ -259,15 +259,29 @@ func TestProviderFailsDuringRepair(t *testing.T) {
 	wantReply(t, "afterwards", call("m", "bad"), `"fixed" repaired`)
 }
 
-// A payload that is no program is asked for again, as often as the policy says; then it is the model's fault.
+// A reply that cannot be read is asked for once more, in other words, where the policy has room for that; then it is the model's fault.
+// One that would end the same way is not.
 func TestUnreadablePayloads(t *testing.T) {
 	t.Parallel()
 	r, model := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()}, map[string][]string{"r.m": {"one"}}, nil)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
-	model.Err = provider.ErrInvalidPayload
+	cut := &provider.Error{Type: agent.ErrInvalidCode, Reason: provider.ReasonInvalidPayload, Message: "cut off"}
+	model.Err = cut
+	if got := call("cut"); got.Outcome.OK() || model.Count("r.cut", "") != 1 {
+		t.Errorf("got %+v after %d requests", got.Outcome, model.Count("r.cut", ""))
+	}
+	unread := *cut
+	unread.Message, unread.Unread = "no program in it", true
+	model.Err = &unread
+	patchPolicy(t, r, `{"max_generation_attempts": 5}`)
 	got := call("m")
 	if got.Outcome.OK() || model.Count("r.m", "") != 2 || got.Attempts != 2 {
 		t.Errorf("got %+v after %d requests and %d attempts", got.Outcome, model.Count("r.m", ""), got.Attempts)
+	}
+	requests := model.Requests()
+	first, second := requests[len(requests)-2].Messages, requests[len(requests)-1].Messages
+	if last := second[len(second)-1].Content; !strings.Contains(last, "no program in it") || slices.Equal(first, second) {
+		t.Errorf("the second request ends with %s", last)
 	}
 	e := logOf(t, r, got.CallID)
 	if e.FailureClass != agent.ClassIntrinsic || len(e.AttemptFailures) != 1 || e.AttemptFailures[0].Stage != stageValidation {

@@ -221,7 +221,7 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, code, checksum str
 		class: string(agent.ClassIntrinsic), reason: why.Type, attempt: j}}, true
 }
 
-// ask has the model answer, again while its payload is blank or unreadable and the budget lasts.
+// ask has the model answer. After a reply that cannot be read it is asked once more, and learns why, where the budget has room for that.
 func (w *writer) ask(ctx context.Context, kind string, messages []provider.Message) (provider.Reply, error) {
 	res := &w.res
 	for try := 1; ; try++ {
@@ -241,9 +241,11 @@ func (w *writer) ask(ctx context.Context, kind string, messages []provider.Messa
 		if err == nil {
 			return reply, nil
 		}
-		if !errors.Is(err, provider.ErrInvalidPayload) || try >= w.policy.MaxGenerationAttempts {
+		again, ok := provider.Again(messages, err)
+		if !ok || try >= min(2, w.policy.MaxGenerationAttempts) {
 			return provider.Reply{}, err
 		}
+		messages = again
 		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: w.id + ".p", Stage: stageValidation,
 			ErrorType: agent.ErrInvalidCode, ErrorMessage: Clip(err.Error(), 400)})
 	}

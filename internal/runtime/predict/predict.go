@@ -80,6 +80,12 @@ func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 	reason := ""
 	for result.Attempts = 1; result.Attempts <= 2; result.Attempts++ {
 		reply, err := ask(ctx, p, r, result.Messages)
+		if again, ok := provider.Again(result.Messages, err); ok && result.Attempts == 1 {
+			_, cost := provider.Answered(err, reply.Usage)
+			result.Usage.Add(cost)
+			result.Messages = again
+			continue
+		}
 		if err != nil {
 			err = addUsage(err, result.Usage)
 			result.Usage.Add(reply.Usage)

@@ -54,8 +54,8 @@ type charged struct {
 	charge     Charge
 	completion int64
 
-	settle  func(Bill)
-	refused error
+	settle func(Bill)
+	unpaid error // why the charge refused the request
 
 	dialed, connected atomic.Bool
 }
@@ -66,12 +66,12 @@ func (c *charged) reserve(r *http.Request) (*http.Request, error) {
 		return r, nil
 	}
 	if r.ContentLength <= 0 {
-		c.refused = errUnbounded
+		c.unpaid = errUnbounded
 		return nil, errUnbounded
 	}
-	c.settle, c.refused = c.charge(r.Context(), Estimate{Prompt: r.ContentLength + templateTokens, Completion: c.completion})
-	if c.refused != nil {
-		return nil, c.refused
+	c.settle, c.unpaid = c.charge(r.Context(), Estimate{Prompt: r.ContentLength + templateTokens, Completion: c.completion})
+	if c.unpaid != nil {
+		return nil, c.unpaid
 	}
 	trace := &httptrace.ClientTrace{
 		GetConn: func(string) { c.dialed.Store(true) },
@@ -83,13 +83,13 @@ func (c *charged) reserve(r *http.Request) (*http.Request, error) {
 // unsent reports whether the request surely did not leave: no connection for it was found.
 func (c *charged) unsent() bool { return c.dialed.Load() && !c.connected.Load() }
 
-// bill settles the charge after a request.
-func (c *charged) bill(status int, usage openai.Usage, err error) {
+// bill settles the charge after a request; free says that the server refused it before a model worked on it.
+func (c *charged) bill(usage openai.Usage, err error, free bool) {
 	switch {
 	case c.settle == nil:
 	case err == nil:
 		c.settle(billOf(usage))
-	case c.unsent(), status >= 300 && status < 500 && status != http.StatusRequestTimeout:
+	case c.unsent(), free:
 		c.settle(Bill{Free: true})
 	default: // a model may have worked on it
 		c.settle(Bill{})

@@ -89,17 +89,18 @@ func TestProgram(t *testing.T) {
 		{"500, then right", status(500, openaitest.Reply{Status: 503}, good), source, "", 3, 10},
 		{"429, then right", status(429, good), source, "", 2, 10},
 		{"connection closed, then right", []openaitest.Reply{{Abort: true}, good}, source, "", 2, 10},
-		{"truncated JSON, then right", []openaitest.Reply{{Body: `{"choices":[{"mess`}, good}, source, "", 2, 10},
 		{"always 500", status(500), "", "server_error", 3, 0},
 		{"always 429", status(429), "", "rate_limited", 3, 0},
 		{"always closed", []openaitest.Reply{{Abort: true}}, "", "network", 3, 0},
-		{"always rubbish", []openaitest.Reply{{Body: `rubbish`}}, "", "network", 3, 0},
-		{"a page", []openaitest.Reply{{Body: `<html>`}}, "", "rejected", 1, 0},
+		{"rubbish", []openaitest.Reply{{Body: `rubbish`}}, "", "network", 1, 0},
+		{"truncated JSON", []openaitest.Reply{{Body: `{"choices":[{"mess`}, good}, "", "network", 1, 0},
+		{"a web page", []openaitest.Reply{{Body: `<html>`}}, "", "rejected", 1, 0},
 		{"quota used up", []openaitest.Reply{{Status: 429, Body: `{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}`}}, "", "rate_limited", 1, 0},
 		{"bad key", status(401), "", "rejected", 1, 0},
-		{"tools not supported, then plain", status(400, good), source, "", 2, 10},
+		{"tools not supported, then plain", []openaitest.Reply{{Status: 400, Body: `{"error":{"message":"tools are not supported"}}`}, good}, source, "", 2, 10},
 		{"a 500 that speaks of tools, then plain", []openaitest.Reply{{Status: 500, Body: `{"error":{"message":"tools param requires --jinja flag"}}`}, good}, source, "", 2, 10},
-		{"refused with and without tools", status(400), "", "rejected", 2, 0},
+		{"refused for a reason that no way cures", status(400), "", "rejected", 1, 0},
+		{"refused without a reason, whatever is asked", []openaitest.Reply{{Status: 400, Body: `{"error":{"message":"Bad Request"}}`}}, "", "rejected", 2, 0},
 		{"a reply without end", []openaitest.Reply{{Body: `{"id":"` + strings.Repeat("x", 1<<20) + `"}`}}, "", "no_answer", 1, 0},
 	}
 	for _, tt := range tests {
@@ -152,26 +153,6 @@ func TestRequestForm(t *testing.T) {
 		if !strings.Contains(string(tools), want) {
 			t.Errorf("tools lack %s: %s", want, tools)
 		}
-	}
-}
-
-// A server that refused tools is not offered them again.
-func TestFallbackIsRemembered(t *testing.T) {
-	t.Parallel()
-	p, s := start(t, nil)
-	s.Default(func(r openaitest.Request) openaitest.Reply {
-		if r.Body["tools"] != nil {
-			return openaitest.Reply{Status: 400, Body: `{"error":{"message":"scripted does not support tools"}}`}
-		}
-		return openaitest.Code(source)
-	})
-	for range 3 {
-		if reply, err := p.Program(t.Context(), request()); err != nil || reply.Code != source {
-			t.Fatalf("got %q, %v", reply.Code, err)
-		}
-	}
-	if n := len(s.Requests()); n != 4 {
-		t.Errorf("got %d requests, want 1 with tools and 3 without", n)
 	}
 }
 

@@ -3,89 +3,109 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/cenkalti/backoff/v5"
-	openai "github.com/sashabaranov/go-openai"
-
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
-
-// laterError is a failure after which the server said when to come back.
-type laterError struct {
-	failed *Error
-	later  *backoff.RetryAfterError
-}
-
-func (e *laterError) Error() string { return e.failed.Error() }
-
-func (e *laterError) Unwrap() []error { return []error{e.failed, e.later} }
 
 var errRequestTimeout = errors.New("the model did not answer in time")
 
 // classify turns what a request ended in into an *Error.
 func (p *OpenAI) classify(err error, seen *seen) *Error {
-	text := p.scrub(errorText(err))
-	status := seen.status
-	e := &Error{Type: agent.ErrProvider, status: status}
+	e := &Error{Type: agent.ErrProvider, status: seen.status}
 	switch {
 	case seen.tooLarge:
 		e.Reason, e.Message = ReasonNoAnswer, fmt.Sprintf("the model's server sent more than %d bytes", p.opts.MaxReply)
-	case status == 0:
-		e.Reason, e.Message, e.transient = ReasonNetwork, "the model's server cannot be reached: "+text, true
-	case status == http.StatusTooManyRequests:
-		e.Reason, e.Message, e.transient = ReasonRateLimited, "the model's server limits the rate: "+text, !strings.Contains(text, "insufficient_quota")
-	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusConflict:
-		e.Reason, e.Message, e.transient = ReasonServerError, fmt.Sprintf("the model's server answered %d: %s", status, text), true
-	case status >= 400 || status >= 300:
-		e.Reason, e.Message = ReasonRejected, fmt.Sprintf("the model's server refused the request with %d: %s", status, text)
+	case seen.status == 0:
+		p.unreached(e, err)
+	case isPage(seen.head):
+		r := readRefusal(seen.status, seen.head)
+		e.Reason, e.step, e.free = ReasonRejected, stepReached, true
+		e.Message = p.scrub("the model's server answered with " + r.text + ": " + p.addressAdvice())
+	case seen.status >= 300:
+		r := readRefusal(seen.status, seen.refused)
+		if seen.retryAfter > 0 {
+			r.after = seen.retryAfter
+		}
+		p.judge(e, &r, seen)
+		if seen.partial { // it was paid, and the same may end the same way
+			e.free, e.transient, e.loading, e.Unread = false, false, false, true
+		}
 	default:
-		// The server said 200, but what followed broke off or was no chat completion.
-		e.Reason, e.Message, e.transient = ReasonNetwork, "the model's server sent a reply that cannot be read: "+text, true
-	}
-	e.unsupported = unsupported(status, text)
-	if e.unsupported {
-		e.transient = false
+		// The server said 200, but what followed broke off or was no chat completion. It was paid all the same.
+		e.Reason, e.Message, e.Unread = ReasonNetwork, p.scrub("the model's server sent a reply that cannot be read: "+err.Error()), true
 	}
 	return e
 }
 
-// unsupported guesses whether a refusal is about tools or structured output: servers say it in many ways. Any 400
-// may be one, for asking once more costs little; others must say the word.
-func unsupported(status int, text string) bool {
-	text = strings.ToLower(text)
-	names := strings.Contains(text, "tool") || strings.Contains(text, "function") || strings.Contains(text, "response_format") || strings.Contains(text, "json_schema")
-	switch status {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return true
-	case http.StatusNotFound, http.StatusNotImplemented, http.StatusInternalServerError:
-		return names
+// unreached is a request without a reply.
+func (p *OpenAI) unreached(e *Error, err error) {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // without the URL, which may hold a password
 	}
-	return false
+	text := err.Error()
+	e.Reason, e.step, e.transient = ReasonNetwork, stepReached, true
+	advice := "is it running, and is OPENAI_BASE_URL right?"
+	var dns *net.DNSError
+	switch {
+	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
+		e.transient, advice = false, "it speaks http: set OPENAI_BASE_URL to http://..."
+	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):
+		e.transient, advice = false, "its certificate is not trusted here: SSL_CERT_FILE may name the authority that signed it"
+	case errors.As(err, &dns) && dns.IsNotFound:
+		advice = "is the host of OPENAI_BASE_URL right?"
+	}
+	e.Message = p.scrub(fmt.Sprintf("the model's server cannot be reached: %s (%s)", text, advice))
 }
 
-func errorText(err error) string {
-	var api *openai.APIError
-	var other *openai.RequestError
-	var wrapped *url.Error
-	switch {
-	case errors.As(err, &api):
-		if code, ok := api.Code.(string); ok && code != "" {
-			return code + ": " + api.Message
-		}
-		return api.Message
-	case errors.As(err, &other):
-		body := strings.TrimSpace(string(other.Body))
-		if body == "" {
-			return "no reason given"
-		}
-		return body
-	case errors.As(err, &wrapped):
-		return wrapped.Err.Error() // without the URL, which may hold a password
+// judge says what a refusal means and whether another try can cure it.
+func (p *OpenAI) judge(e *Error, r *refusal, seen *seen) {
+	j := judgementOf(r)
+	if j.outcome != final && seen.header.Get("X-Should-Retry") == "false" {
+		j.outcome = final
 	}
-	return err.Error()
+	e.Reason, e.step, e.refusal, e.retryAfter = j.reason, j.step, r, r.after
+	e.transient, e.loading = j.outcome == transient, j.outcome == loading
+	e.free = j.free || r.status < 500 && r.status != http.StatusRequestTimeout
+	if r.unlucky {
+		e.Type, e.Reason, e.said, e.Unread, e.transient = agent.ErrInvalidCode, ReasonInvalidPayload, r.said, true, false
+	}
+	text := r.text
+	if text == "" {
+		text = "no reason given"
+	}
+	advice := j.advice
+	switch j.step {
+	case stepModel:
+		advice = fmt.Sprintf(advice, p.scrub(seen.model))
+	case stepReached:
+		if advice == "" {
+			advice = p.addressAdvice()
+		}
+		if seen.location != "" {
+			text, advice = "it redirects to "+MaskURL(seen.location), "set OPENAI_BASE_URL to "+MaskURL(strings.TrimSuffix(seen.location, chatPath))
+		}
+	case stepKey:
+		if p.opts.Key == "" {
+			advice = "it wants a key: " + advice
+		}
+	}
+	e.Message = p.scrub(fmt.Sprintf("%s (%d): %s", j.says, r.status, text))
+	if advice != "" {
+		e.Message += "; " + advice
+	}
+}
+
+// addressAdvice says what is likely wrong with the base URL.
+func (p *OpenAI) addressAdvice() string {
+	if p.opts.BaseURL == "" || versioned(p.opts.BaseURL) {
+		return "is OPENAI_BASE_URL the address of an OpenAI-compatible interface?"
+	}
+	return "most servers want OPENAI_BASE_URL to end in /v1: try " + MaskURL(withVersion(p.opts.BaseURL))
 }
 
 // scrub removes what must not be disclosed and shortens the rest.

@@ -11,13 +11,15 @@ import (
 // OpenAIOptions configure an OpenAI provider. Start from DefaultOpenAIOptions.
 type OpenAIOptions struct {
 	Key           string        // sent as the bearer token; "" sends none
-	BaseURL       string        // up to and with /v1; "" is OpenAI's own
+	BaseURL       string        // up to and with /v1; a query goes with every request; "" is OpenAI's own
+	Header        http.Header   // sent with every request, in place of what would be sent otherwise; never disclosed
 	Timeout       time.Duration // of one request; a request that takes longer is not sent again
 	MaxTries      int           // requests made for one question, the first included
 	RetryBudget   time.Duration // no retry starts later than this after the first request
 	RetryInterval time.Duration // the first pause; it doubles, with jitter, unless the server says Retry-After
 	MaxReply      int64         // bytes read of a reply
 	MaxCompletion int           // tokens of a reply, at most; lowered for models whose server refuses it
+	Context       int           // tokens that the model holds, prompt and reply together; 0: learned from refusals
 	HTTPClient    *http.Client  // nil for one of our own
 	// Observe, if set, is called for every request: operation (program or chat), outcome (ok, or a reason of Error) and how
 	// long it took. It is called concurrently.
@@ -35,7 +37,7 @@ func DefaultOpenAIOptions() OpenAIOptions {
 func (o OpenAIOptions) validate() error {
 	if o.BaseURL != "" {
 		u, err := url.Parse(o.BaseURL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" {
 			return errors.New("provider: BaseURL must be an http or https URL such as http://127.0.0.1:11434/v1")
 		}
 	}
@@ -52,8 +54,10 @@ func (o OpenAIOptions) validate() error {
 		return errors.New("provider: RetryInterval must be above 0")
 	case o.MaxReply < 1<<10:
 		return errors.New("provider: MaxReply must be at least 1024")
-	case o.MaxCompletion < leastLimit:
-		return errors.New("provider: MaxCompletion must be at least 1024")
+	case o.MaxCompletion < leastReply:
+		return errors.New("provider: MaxCompletion must be at least 256")
+	case o.Context < 0:
+		return errors.New("provider: Context must not be negative")
 	}
 	return nil
 }

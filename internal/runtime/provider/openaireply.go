@@ -36,8 +36,11 @@ func readReply(response *http.Response, s *seen) (*http.Response, error) {
 func (p *OpenAI) unusable(err error, usage agent.Usage) *Error {
 	e := &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Message: p.scrub(err.Error()), Usage: usage}
 	var why *reply.Unusable
-	if errors.As(err, &why) && why.Cut {
-		e.Type, e.Reason = agent.ErrProvider, ReasonCutOff
+	if errors.As(err, &why) {
+		e.Unread, e.said = !why.Cut, why.Said
+		if why.Cut {
+			e.Type, e.Reason = agent.ErrProvider, ReasonCutOff
+		}
 	}
 	return e
 }

@@ -1,18 +1,27 @@
 package provider
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
 )
 
-// seen is what a request's transport noticed, handed back through the context.
+// seen is what a request's transport is given, and what it noticed, by way of the context.
 type seen struct {
-	trace      string
+	model, trace string
+	body         []byte // what is sent
+	stream       bool   // the reply comes in events
+
 	status     int
+	header     http.Header
 	retryAfter time.Duration
+	location   string // of a redirect
+	refused    []byte // the body of a status from 300 on
+	head       []byte // the beginning of a body with a status of success
 	tooLarge   bool
 	partial    bool // part of a reply came before the error
 
@@ -21,20 +30,22 @@ type seen struct {
 
 type seenKey struct{}
 
-// doer is the HTTP client that go-openai is given: it bounds replies, and notes status and Retry-After.
+// doer is the HTTP client that go-openai is given: it sends the body that was decided on, bounds replies, and notes what a refusal said.
 type doer struct {
 	client *http.Client
+	base   base
+	header http.Header
 	limit  int64
 }
+
+var errRefused = errors.New("refused")
 
 func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	s, _ := r.Context().Value(seenKey{}).(*seen)
 	if s == nil {
-		s = &seen{}
+		return nil, errors.New("provider: a request that nobody asked for") // go-openai sends none by itself
 	}
-	if s.trace != "" {
-		r.Header.Set("Traceparent", s.trace)
-	}
+	d.dress(r, s)
 	r, err := s.reserve(r)
 	if err != nil {
 		return nil, err
@@ -43,13 +54,46 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.status = response.StatusCode
+	s.status, s.header = response.StatusCode, response.Header
 	s.retryAfter = retryAfter(response.Header, time.Now())
-	response.Body = &boundedBody{ReadCloser: response.Body, left: d.limit, seen: s}
-	if response.StatusCode >= 300 {
+	if response.StatusCode < 300 {
+		response.Body = &boundedBody{ReadCloser: response.Body, left: d.limit, seen: s}
+		if response, err = readReply(response, s); err != nil {
+			return nil, err
+		}
+	}
+	if response.StatusCode < 300 {
 		return response, nil
 	}
-	return readReply(response, s)
+	defer response.Body.Close()
+	s.location = locationOf(response)
+	s.refused, _ = io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // what came of it
+	return nil, errRefused
+}
+
+// dress puts what was decided into the request.
+func (d *doer) dress(r *http.Request, s *seen) {
+	if s.body != nil {
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(s.body)), nil }
+		r.Body, _ = r.GetBody()
+		r.ContentLength = int64(len(s.body))
+	}
+	r.URL.RawQuery = d.base.query
+	if s.stream {
+		r.Header.Set("Accept", "text/event-stream")
+	}
+	if s.trace != "" {
+		r.Header.Set("Traceparent", s.trace)
+	}
+	maps.Copy(r.Header, d.header)
+}
+
+// locationOf is where a redirect leads, absolute.
+func locationOf(r *http.Response) string {
+	if u, err := r.Location(); err == nil {
+		return u.String()
+	}
+	return ""
 }
 
 // retryAfter reads Retry-After (seconds or a date) and OpenAI's retry-after-ms; 0 when there is none.
@@ -75,6 +119,9 @@ type boundedBody struct {
 
 var errTooLarge = errors.New("reply too large")
 
+// maxHead is how much of a reply is kept, to see what came when it cannot be read.
+const maxHead = 512
+
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		// Only a reply that goes on is too large.
@@ -89,5 +136,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.left -= int64(n)
+	if missing := maxHead - len(b.seen.head); missing > 0 {
+		b.seen.head = append(b.seen.head, p[:min(n, missing)]...)
+	}
 	return n, err
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
@@ -73,7 +74,7 @@ type Provider interface {
 }
 
 // ErrInvalidPayload matches an *Error whose server answered, but with nothing that could be a program: nil, blank or
-// unparsable payloads. It is worth asking again.
+// unparsable payloads.
 var ErrInvalidPayload = errors.New("invalid payload")
 
 // An Error says how a request to the model failed after all retries.
@@ -82,10 +83,16 @@ type Error struct {
 	Reason  string      // closed set for metrics: rate_limited, server_error, network, timeout, rejected, no_answer, invalid_payload, cut_off
 	Message string      // without secrets
 	Usage   agent.Usage // what the failed requests cost; ModelRequests counts every try
+	Unread  bool        // a reply came that cannot be read; see Again
 
-	status      int  // of the HTTP reply, 0 without one
-	transient   bool // worth another try
-	unsupported bool // the server may lack tools or structured output
+	status     int           // of the HTTP reply, 0 without one
+	step       step          // what it shows to be wrong
+	transient  bool          // the same request may succeed later
+	loading    bool          // ... when the server has loaded its model
+	retryAfter time.Duration // as the server said; 0: it did not
+	free       bool          // no model worked on the request
+	refusal    *refusal      // what the server said in place of a reply; nil: nothing
+	said       string        // what that reply said, as far as it is known
 }
 
 func (e *Error) Error() string { return e.Message }

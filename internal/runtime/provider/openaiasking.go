@@ -1,0 +1,198 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// asking is a question under way: how it is put now, and what it has cost.
+type asking struct {
+	p       *OpenAI
+	q       *question
+	way     way
+	lessons []lesson // of refusals, to be kept once the way is accepted
+	changes int      // of the way
+	guessed bool     // the way is a guess that teaches nothing
+
+	began time.Time
+	tries int
+	pause *backoff.ExponentialBackOff
+	usage agent.Usage
+}
+
+const (
+	// maxChanges bounds how often a question is put in another way.
+	maxChanges = 16
+	// loadingPause is the time between two questions to a server that loads its model.
+	loadingPause = 2 * time.Second
+)
+
+// ask puts a question until there is an answer, within the budget. The error is an *Error with the usage of all
+// tries, a *ChargeError, or the cause of ctx.
+func (p *OpenAI) ask(ctx context.Context, q question) (openai.ChatCompletionResponse, agent.Usage, error) {
+	a := &asking{p: p, q: &q, began: time.Now(), pause: backoff.NewExponentialBackOff()}
+	a.way, _ = p.known(q.model)
+	a.pause.InitialInterval, a.pause.Multiplier, a.pause.MaxInterval = p.opts.RetryInterval, 2, 16*p.opts.RetryInterval
+	response, err := backoff.Retry(ctx, func() (openai.ChatCompletionResponse, error) {
+		if ctx.Err() != nil { // nothing is sent any more
+			return openai.ChatCompletionResponse{}, backoff.Permanent(context.Cause(ctx))
+		}
+		response, err := a.accepted(ctx)
+		return response, a.again(err)
+	}, backoff.WithBackOff(&backoff.ZeroBackOff{}), backoff.WithMaxElapsedTime(0))
+	if err == nil {
+		return response, a.usage, nil
+	}
+	return response, a.usage, a.failure(ctx, err)
+}
+
+// failure is what the caller gets for the error in which a question ended.
+func (a *asking) failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var refused *ChargeError
+	if errors.As(err, &refused) {
+		return &ChargeError{Err: refused.Err, Usage: a.usage}
+	}
+	var failed *Error
+	if !errors.As(err, &failed) {
+		failed = &Error{Type: agent.ErrProvider, Reason: ReasonNetwork, Message: a.p.scrub(err.Error())}
+	}
+	last := *failed
+	last.Usage = a.usage
+	if a.usage.ModelRequests > 1 {
+		last.Message += fmt.Sprintf(" (after %d requests)", a.usage.ModelRequests)
+	}
+	return &last
+}
+
+// again decides whether the same may be sent once more: it returns nil for no error, a *laterError for a pause, or a permanent error.
+func (a *asking) again(err error) error {
+	var failed *Error
+	if err == nil {
+		return nil
+	}
+	if !errors.As(err, &failed) {
+		return backoff.Permanent(err)
+	}
+	pause, budget := a.pause.NextBackOff(), a.p.opts.RetryBudget
+	switch {
+	case failed.loading:
+		pause, budget = loadingPause, max(budget, a.p.opts.Timeout)
+		if estimate := failed.refusal.estimate; estimate > 0 {
+			pause = min(pause, estimate)
+		}
+	case !failed.transient:
+		return backoff.Permanent(err)
+	default:
+		if a.tries++; a.tries >= a.p.opts.MaxTries {
+			return backoff.Permanent(err)
+		}
+	}
+	if failed.retryAfter > 0 {
+		pause = failed.retryAfter
+	}
+	if time.Since(a.began)+pause > budget {
+		return backoff.Permanent(err)
+	}
+	return &laterError{failed, &backoff.RetryAfterError{Duration: pause}}
+}
+
+// laterError is a failure after which the same may be sent again, and when.
+type laterError struct {
+	failed *Error
+	later  *backoff.RetryAfterError
+}
+
+func (e *laterError) Error() string { return e.failed.Error() }
+
+func (e *laterError) Unwrap() []error { return []error{e.failed, e.later} }
+
+// accepted makes a request, and another in the way that is left while the server refuses this one for what it lacks.
+func (a *asking) accepted(ctx context.Context) (openai.ChatCompletionResponse, error) {
+	for {
+		response, err := a.request(ctx)
+		var failed *Error
+		if err == nil {
+			for _, l := range a.lessons {
+				if !a.guessed {
+					a.p.learn(a.q.model, l)
+				}
+			}
+			return response, nil
+		}
+		if !errors.As(err, &failed) || failed.refusal == nil || a.changes >= maxChanges || !a.change(failed.refusal) {
+			return response, err
+		}
+	}
+}
+
+// change puts the question in another way, if the refusal says in which.
+func (a *asking) change(r *refusal) bool {
+	l, left := learnFrom(a.q, a.way, r)
+	if l.sure {
+		a.p.learn(a.q.model, l)
+	}
+	if left {
+		a.lessons = append(a.lessons, l)
+		a.way = l.way
+		a.changes++
+	}
+	if left || l.sure || a.guessed {
+		return left
+	}
+	next, ok := guess(a.way, r)
+	if ok {
+		a.way, a.guessed = next, true
+		a.changes++
+	}
+	return ok
+}
+
+// request makes one request and counts it.
+func (a *asking) request(ctx context.Context) (openai.ChatCompletionResponse, error) {
+	started := time.Now()
+	response, err := a.p.send(ctx, a.q, a.way)
+	var refused *ChargeError
+	if errors.As(err, &refused) {
+		return response, err // nothing was sent
+	}
+	a.usage.ModelRequests++
+	a.usage.PromptTokens += reported(response.Usage.PromptTokens)
+	a.usage.CompletionTokens += reported(response.Usage.CompletionTokens)
+	a.p.observe(a.q.operation, err, time.Since(started))
+	return response, err
+}
+
+// send makes one request, if its charge lets it pass.
+func (p *OpenAI) send(ctx context.Context, q *question, w way) (openai.ChatCompletionResponse, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, p.opts.Timeout, errRequestTimeout)
+	defer cancel()
+	body, most := q.body(w)
+	seen := &seen{model: q.model, trace: q.trace, body: body, stream: w.stream, charged: charged{charge: q.charge, completion: int64(most)}}
+	// The request that go-openai is given is empty: it would refuse what it believes of some models. The transport sends ours.
+	response, err := p.client.CreateChatCompletion(context.WithValue(limited, seenKey{}, seen), openai.ChatCompletionRequest{})
+	var failed *Error
+	switch {
+	case err == nil:
+	case seen.unpaid != nil && ctx.Err() == nil:
+		return response, &ChargeError{Err: seen.unpaid}
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case limited.Err() != nil:
+		err = &Error{Type: agent.ErrProvider, Reason: ReasonTimeout, Message: fmt.Sprintf("the model did not answer within %s; raise --provider-timeout if it needs longer", p.opts.Timeout)}
+	default:
+		failed = p.classify(err, seen)
+		err = failed
+	}
+	seen.bill(response.Usage, err, failed != nil && failed.free)
+	return response, err
+}

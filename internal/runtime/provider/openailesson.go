@@ -1,0 +1,237 @@
+package provider
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A lesson is what a refusal taught: an aspect of the way in which to ask instead.
+type lesson struct {
+	aspect aspect
+	way    way
+	from   string // the server's words
+	lasts  time.Duration
+	sure   bool // it holds whatever becomes of the question
+}
+
+// A capability is something that a server may lack, and how refusals speak of it: they name a parameter, or there is a word about it and one
+// that refuses. A refusal that speaks of none teaches nothing.
+type capability struct {
+	aspect aspect
+	params *regexp.Regexp
+	about  *regexp.Regexp // in lower case, as says
+	says   *regexp.Regexp
+	// next returns the way to ask instead, false where there is none. It may teach another aspect.
+	next func(q *question, w way, r *refusal) (lesson, bool)
+}
+
+const refuses = `not support|unsupported|n't support|n't allow|not (?:be |yet |currently )?(?:enabled|available|allowed|implemented|permitted|valid|accepted|recognized|defined|set|found)|no endpoints|requires?|invalid|unknown|unrecognized|unexpected|extra|forbidden|must|cannot|can't|only|unable|failed|should|missing|disabled|deprecated|instead|incompatible|none is`
+
+// capabilities in the order in which they are looked for: the exact before those whose words are common.
+var capabilities = []capability{
+	{aspectStream, regexp.MustCompile(`^stream(_options.*)?$`), regexp.MustCompile(`\bstream(ing|ed)?\b|stream_options|stream=`), regexp.MustCompile(refuses), nextStream},
+	{aspectContext, regexp.MustCompile(`^input_tokens|^n_ctx$`),
+		contextWords, regexp.MustCompile(`.`), nextContext},
+	{aspectSystem, regexp.MustCompile(`^messages?[.\[\]0-9]*role$`),
+		regexp.MustCompile("system[ -](role|message|prompt|instruction)|role:? ?[`'\"]?system|[`'\"]system[`'\"]|got system|developer (instruction|message|role)|roles? must alternate|\\bsystem\\b.*\\brole|\\broles?\\b.*\\bsystem"), regexp.MustCompile(refuses + `|alternate|got system`), nextSystem},
+	{aspectText, regexp.MustCompile(`^response_format`), regexp.MustCompile(`response_?format|json[ _]?schema|structured output|json mode|guided|grammar|schema`), regexp.MustCompile(refuses), nextFormat},
+	{aspectField, limitParam, limitWord, regexp.MustCompile(`not support|unsupported|n't support|unrecognized|unknown|extra|unexpected|not permitted|forbidden|not allowed|same time|both|simultaneous|only one|mutually|deprecated|instead|cannot be used|not a valid`), nextField},
+	{aspectLimit, limitParam, regexp.MustCompile(limitWord.String() + `|(completion|output|generated|new|maximum) tokens`), regexp.MustCompile(`.`), nextLimit},
+	{aspectTools, regexp.MustCompile(`^(tools?|tool_choice|functions?|function_call)\b`),
+		regexp.MustCompile(`\btools?\b|tool_?choice|tool_?config|tool_?calls?|function[ _]call|\bfunctions?\b|function_declarations|submit_program`), regexp.MustCompile(refuses), nextTools},
+}
+
+var (
+	limitParam   = regexp.MustCompile(`max_(completion_|new_|output_)?tokens|max_?tokens|generationconfig\.max`)
+	contextWords = regexp.MustCompile(`context[ _](length|window|size|limit)|\bn_ctx\b|max_model_len|max_seq_len|max_total_tokens|sequence length|maximum (prompt|model) length|(prompt|input|inputs\x60?|conversation) (is|are) too (long|large)|too many (input )?tokens|reduce the length|token count|(inputs?|prompt|messages)\b.*(max_new_tokens|max_tokens|generated|completion|less than)|context.?exceed|exceed.?context|context the overflow`)
+	limitWord    = regexp.MustCompile(`max_(completion_|new_|output_)?tokens|max_?(output|completion|new)?_?tokens`)
+)
+
+// teaches are the statuses of refusals that may speak of a capability. Servers whose templates refuse something answer 500.
+var teaches = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented}
+
+// learnFrom returns what the refusal of a question teaches, and whether there is a way left. What is not sure teaches nothing without one.
+func learnFrom(q *question, w way, r *refusal) (lesson, bool) {
+	if r.unlucky || r.page || !slices.Contains(teaches, r.status) {
+		return lesson{}, false
+	}
+	for _, c := range capabilities {
+		byParam := r.param != "" && c.params.MatchString(r.param)
+		if !byParam && !(c.about.MatchString(r.words) && c.says.MatchString(r.words)) {
+			continue
+		}
+		if c.aspect == aspectField && (!c.says.MatchString(r.words) || r.stated(w.room(q)) > 0) {
+			continue // it is about the size
+		}
+		if l, ok := c.next(q, w, r); ok || l.sure {
+			l.from = r.text
+			return l, ok
+		}
+	}
+	return lesson{}, false
+}
+
+// vague are the words of refusals that name no reason.
+var vague = regexp.MustCompile(`^(\W|\d|http|error|bad[_ ]?request|invalid[_ ](request|argument|parameter)|unprocessable entity|validation|_|internal|server)*$|contains an invalid argument|chat template|jinja|template error|raise_exception`)
+
+// guess is the way to ask once more after a refusal that names no reason, or a template's: the plainest. It teaches nothing.
+func guess(w way, r *refusal) (way, bool) {
+	next := w.plainest()
+	clientFault := r.status == http.StatusBadRequest || r.status == http.StatusUnprocessableEntity
+	template := r.status == http.StatusInternalServerError && strings.Contains(r.words, "templat")
+	return next, next != w && !r.unlucky && !r.page && (clientFault || template) && vague.MatchString(r.words)
+}
+
+func nextStream(_ *question, w way, r *refusal) (lesson, bool) {
+	switch {
+	case w.stream && !w.uncounted && (strings.Contains(r.words, "stream_options") || strings.HasPrefix(r.param, "stream_options")):
+		w.uncounted = true
+		return lesson{aspect: aspectUncounted, way: w, lasts: anHour}, true
+	case w.flipped:
+		return lesson{}, false
+	default:
+		w.stream, w.flipped = !w.stream, true
+	}
+	return lesson{aspect: aspectStream, way: w, lasts: anHour}, true
+}
+
+func nextSystem(q *question, w way, _ *refusal) (lesson, bool) {
+	isSystem := func(m Message) bool { return m.Role == "system" }
+	if w.merged || !slices.ContainsFunc(q.messages, isSystem) {
+		return lesson{}, false
+	}
+	w.merged = true
+	return lesson{aspect: aspectSystem, way: w, lasts: anHour}, true
+}
+
+func nextFormat(q *question, w way, _ *refusal) (lesson, bool) {
+	if w.text || len(q.schema) == 0 {
+		return lesson{}, false
+	}
+	w.text = true
+	return lesson{aspect: aspectText, way: w, lasts: anHour}, true
+}
+
+var (
+	ofSchema = regexp.MustCompile(`schema|function_declarations|parameters|grammar|non-empty|properties|missing field|\benum\b`)
+	ofChoice = regexp.MustCompile(`tool_?choice|tool choice|any tool|toolchoice`)
+	ofFlags  = regexp.MustCompile(`enable-auto-tool-choice|tool-call-parser|--jinja`)
+	inTool   = regexp.MustCompile(`^(tools?|functions?)[.\[]`)
+)
+
+// nextTools asks less of the tool step by step: another form of the choice, the choice left to the model, a shorter schema, no tool.
+func nextTools(q *question, w way, r *refusal) (lesson, bool) {
+	choice := r.param == "tool_choice" || ofChoice.MatchString(r.words) && !inTool.MatchString(r.param)
+	switch {
+	case !q.tool || w.tools == toolsNone:
+		return lesson{}, false
+	case ofFlags.MatchString(r.words):
+		w.tools = toolsNone
+	case choice && w.tools == toolsNamed && strings.Contains(r.words, "required") && !strings.Contains(r.words, "thinking"):
+		w.tools = toolsRequired
+	case choice && w.tools < toolsAuto:
+		w.tools = toolsAuto
+	case !choice && !w.plain && (inTool.MatchString(r.param) || ofSchema.MatchString(r.words)):
+		w.plain = true
+		return lesson{aspect: aspectShort, way: w, lasts: anHour}, true
+	default:
+		w.tools = toolsNone
+	}
+	return lesson{aspect: aspectTools, way: w, lasts: anHour}, true
+}
+
+// nextContext leaves the reply what the prompt does not take of the context.
+func nextContext(q *question, w way, r *refusal) (lesson, bool) {
+	most := w.room(q)
+	if r.context == 0 && r.stated(most) > 0 {
+		return lesson{}, false // it speaks of the context, and states a limit
+	}
+	was := w
+	if n := firstNumber(saysRequested, r.words) - most; n > 0 && n < r.context {
+		r.prompt = n
+	}
+	l := lesson{aspect: aspectContext, lasts: anHour}
+	if r.context > 0 {
+		w.context, l.lasts, l.sure = r.context, aDay, true
+	}
+	if r.prompt > 0 {
+		w.prompt = r.prompt
+	}
+	if w.room(q) >= most {
+		w.half++
+	}
+	l.way = w
+	fits := w.context == 0 || w.prompt == 0 || w.context-w.prompt >= leastReply
+	return l, w != was && fits && w.room(q) >= leastReply
+}
+
+var refusedName = regexp.MustCompile("(?:use|try|instead of|replace with|in favou?r of) ['\"`]?(max_(?:completion_)?tokens)")
+
+// nextField leaves out the name of the limit that the server refuses.
+func nextField(_ *question, w way, r *refusal) (lesson, bool) {
+	refused := ""
+	both := regexp.MustCompile(`same time|both|simultaneous|only one|mutually|together`).MatchString(r.words)
+	switch m := refusedName.FindStringSubmatch(r.words); {
+	case w.field == fieldBoth && both:
+		refused = oldField
+	case strings.HasSuffix(r.param, newField) || strings.HasSuffix(r.param, oldField):
+		refused = r.param[strings.LastIndexByte(r.param, '.')+1:]
+	case m != nil && m[1] == newField:
+		refused = oldField
+	case m != nil:
+		refused = newField
+	case strings.Contains(r.words, newField):
+		refused = newField
+	default:
+		refused = oldField
+	}
+	switch {
+	case w.field == fieldNone:
+		return lesson{}, false
+	case w.field == fieldBoth:
+		w.tried = !both
+		if w.field = fieldNew; refused == newField {
+			w.field = fieldOld
+		}
+	case w.field == fieldNew && refused == newField && !w.tried:
+		w.field, w.tried = fieldOld, true
+	case w.field == fieldOld && refused == oldField && !w.tried:
+		w.field, w.tried = fieldNew, true
+	default:
+		w.field = fieldNone
+	}
+	return lesson{aspect: aspectField, way: w, lasts: anHour}, true
+}
+
+// nextLimit lowers the limit to what the server states, else to a half.
+func nextLimit(q *question, w way, r *refusal) (lesson, bool) {
+	most := w.room(q)
+	l := lesson{aspect: aspectLimit, lasts: anHour}
+	if n := r.stated(most); n > 0 {
+		w.limit, l.lasts, l.sure = n, aDay, true
+	} else {
+		w.limit = most / 2
+	}
+	l.way = w
+	return l, w.limit >= leastReply
+}
+
+var numbers = regexp.MustCompile(`(?:^|[^\w.:/-])(\d{3,7})(?:[^\w:/-]|$)`)
+
+// stated is the largest number of the text that can be the limit of a reply, below most; 0: there is none.
+func (r *refusal) stated(most int) (best int) {
+	for rest := r.words; ; {
+		i := numbers.FindStringSubmatchIndex(rest)
+		if i == nil {
+			return best
+		}
+		if n, err := strconv.Atoi(rest[i[2]:i[3]]); err == nil && n < most && n >= leastReply && n != r.status {
+			best = max(best, n)
+		}
+		rest = rest[i[3]:] // the end of one may begin the next
+	}
+}

@@ -1,0 +1,113 @@
+package provider
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
+)
+
+// A question is what one operation asks of a model. A way says how it is put.
+type question struct {
+	operation, model, trace string
+	charge                  Charge
+	messages                []Message
+	tool                    bool            // the answer is to be a call of submit_program
+	schema                  json.RawMessage // the answer is to be JSON of it; nil: it is text
+}
+
+// body is the request's body, and how many tokens its reply has at most. It is what the server gets to the byte: the client library,
+// which knows some models and refuses what it thinks that they lack, has no part in it.
+func (q *question) body(w way) (body []byte, most int) {
+	r := openai.ChatCompletionRequest{Model: q.model, Messages: messages(q.messages, w.merged)}
+	most = w.room(q)
+	if w.field != fieldOld && w.field != fieldNone {
+		r.MaxCompletionTokens = most
+	}
+	if w.field != fieldNew && w.field != fieldNone {
+		//lint:ignore SA1019 deprecated by OpenAI; what other servers read
+		r.MaxTokens = most
+	}
+	if q.tool && w.tools != toolsNone {
+		r.Tools = []openai.Tool{submitProgram(w.plain)}
+		r.ToolChoice = w.tools.choice()
+	}
+	if len(q.schema) > 0 && !w.text {
+		r.ResponseFormat = &openai.ChatCompletionResponseFormat{Type: openai.ChatCompletionResponseFormatTypeJSONSchema,
+			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{Name: "reply", Schema: q.schema}}
+	}
+	if w.stream {
+		r.Stream = true
+		if !w.uncounted {
+			r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+		}
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		panic("provider: " + err.Error()) // texts, numbers, and a schema that was decoded before
+	}
+	return body, most
+}
+
+// tokens is about how many tokens the conversation has, rather too many: a token of Go and English has three bytes or more.
+func (q *question) tokens() int {
+	n := 0
+	for _, m := range q.messages {
+		n += len(m.Content)
+	}
+	if q.tool {
+		n += len(submitParameters)
+	}
+	return n/3 + 16
+}
+
+// messages are the conversation as the server takes it: merged, the system's text stands before the user's.
+func messages(in []Message, merged bool) []openai.ChatCompletionMessage {
+	if i := slices.IndexFunc(in, func(m Message) bool { return m.Role == "user" }); merged && i >= 0 {
+		var texts []string
+		var rest []Message
+		for j, m := range in {
+			switch {
+			case m.Role == "system":
+				texts = append(texts, m.Content)
+			case j == i:
+				rest = append(rest, Message{m.Role, strings.Join(append(texts, m.Content), "\n\n")})
+			default:
+				rest = append(rest, m)
+			}
+		}
+		in = rest
+	}
+	out := make([]openai.ChatCompletionMessage, len(in))
+	for i, m := range in {
+		out[i] = openai.ChatCompletionMessage{Role: m.Role, Content: m.Content}
+	}
+	return out
+}
+
+// The arguments of submit_program. Every node has one type that is spelt out: servers refuse what is free. The short form is for those that
+// refuse objects without members, too.
+const (
+	submitParameters = `{"type":"object","required":["code"],"properties":{` +
+		`"code":{"type":"string"},"summary":{"type":"string"},` +
+		`"parameters":{"type":"array","items":{"type":"object","required":["name","type","required"],"properties":{` +
+		`"name":{"type":"string"},"type":{"type":"string","enum":["string","number","integer","boolean","array","object","any"]},"description":{"type":"string"},` +
+		`"required":{"type":"boolean"},"default":{"type":"string","description":"as JSON"},"schema":{"type":"object"}}}},` +
+		`"returns":{"type":"object"},"notes":{"type":"string"},` +
+		`"solver_shape":{"type":"object","description":"optional: stance (do, shape, forge, orchestrate), capability_summary, reuse_basis, contract_intent"}}}`
+	submitShort = `{"type":"object","required":["code"],"properties":{"code":{"type":"string"},"summary":{"type":"string"},` +
+		`"parameters":{"type":"array","items":{"type":"object","required":["name","type","required"],"properties":{` +
+		`"name":{"type":"string"},"type":{"type":"string"},"description":{"type":"string"},"required":{"type":"boolean"}}}},"notes":{"type":"string"}}}`
+)
+
+func submitProgram(short bool) openai.Tool {
+	parameters := submitParameters
+	if short {
+		parameters = submitShort
+	}
+	return openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
+		Name: reply.SubmitName, Description: "Submit the complete Go source of the method.", Parameters: json.RawMessage(parameters)}}
+}
