@@ -57,6 +57,7 @@ type Options struct {
 	Recording string `name:"recording" env:"RECURGENT_RECORDING" value:"FILE" default:"embedded demo" help:"recording that replay answers from, or that record writes"`
 	// ProviderTimeout bounds one model request, 10 ms to 1 h.
 	ProviderTimeout time.Duration `name:"provider-timeout" env:"RECURGENT_PROVIDER_TIMEOUT" value:"DURATION" help:"one model request"`
+	ModelOptions
 
 	// Runners is how many programs run at the same time, 1 to 1024.
 	Runners int `name:"runners" env:"RECURGENT_RUNNERS" value:"N" default:"number of CPUs" help:"programs that run at the same time"`
@@ -139,7 +140,7 @@ func (o *Options) Resolve() error {
 			o.Provider = "openai"
 		}
 	}
-	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkCluster, o.checkStore, o.checkProvider, o.checkRecording, o.checkSpend, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets, o.checkMetrics} {
+	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkCluster, o.checkStore, o.checkProvider, o.checkModel, o.checkRecording, o.checkSpend, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets, o.checkMetrics} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -154,11 +155,6 @@ func refuse(name, format string, args ...any) error {
 func (o *Options) checkProvider() error {
 	if err := oneOf("provider", o.Provider, "openai", "replay", "record"); err != nil {
 		return err
-	}
-	if o.OpenAIBaseURL != "" {
-		if err := CheckURL("openai-base-url", o.OpenAIBaseURL); err != nil {
-			return err
-		}
 	}
 	switch {
 	case o.Provider != "replay" && o.OpenAIKey == "" && o.OpenAIBaseURL == "":
@@ -275,14 +271,6 @@ func oneOf(name, got string, allowed ...string) error {
 		return nil
 	}
 	return refuse(name, "must be one of %s, got %q", strings.Join(allowed, ", "), got)
-}
-
-// ProviderOptions are the options of the model's provider. OnRecordError is not set.
-func (o *Options) ProviderOptions() provider.Options {
-	po := provider.Options{Kind: o.Provider, OpenAI: provider.DefaultOpenAIOptions(), Recording: o.Recording, Embedded: demoRecording}
-	po.OpenAI.Key, po.OpenAI.BaseURL, po.OpenAI.Timeout = o.OpenAIKey, o.OpenAIBaseURL, o.ProviderTimeout
-	po.OpenAI.MaxCompletion = o.MaxCompletionTokens
-	return po
 }
 
 // SandboxOptions are the options of the sandbox.

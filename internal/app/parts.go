@@ -129,6 +129,9 @@ func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, 
 }
 
 func (a *App) openProvider(o Options) (provider.Provider, error) {
+	if provider.WholeURL(o.OpenAIBaseURL) {
+		a.log.Warn().Str("base_url", provider.MaskURL(o.OpenAIBaseURL)).Msg("the base URL of the model's server ends in /chat/completions, which requests add themselves; it is taken without")
+	}
 	po := o.ProviderOptions()
 	po.OnRecordError = func(err error) { a.log.Error().Err(err).Msg("an answer of the model was not recorded") }
 	p, err := provider.New(po)

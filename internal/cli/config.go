@@ -4,8 +4,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,6 +23,8 @@ type Options struct {
 	app.Options
 
 	OpenAIKeyFile string `name:"openai-api-key-file" env:"OPENAI_API_KEY_FILE" value:"FILE" default:"none" help:"file that holds the key, instead of OPENAI_API_KEY"`
+	// ModelHeadersFile holds headers as ModelHeaders has them, secret ones too.
+	ModelHeadersFile string `name:"model-headers-file" env:"RECURGENT_MODEL_HEADERS_FILE" value:"FILE" default:"none" help:"file with headers as of --model-header, one a line, that may be secret: authorization, cookie, *key*, *token*; never logged"`
 
 	LogLevel  string `name:"log-level" env:"RECURGENT_LOG_LEVEL" value:"debug|info|warn|error" help:"what the daemon logs on stderr"`
 	LogFormat string `name:"log-format" env:"RECURGENT_LOG_FORMAT" value:"auto|json|text" help:"format of the daemon's log; auto is text on a terminal, else json"`
@@ -37,6 +41,9 @@ type Options struct {
 
 	roots *x509.CertPool // of CAFile; nil: the system's
 }
+
+// lines reports whether the setting is a list of which the items may hold commas.
+func (s Setting) lines() bool { return s.Kind == reflect.TypeFor[app.Lines]() }
 
 // DefaultOptions returns the settings of a binary that nobody configured. DataDir is "" until resolveServe finds it.
 func DefaultOptions() Options {
@@ -71,6 +78,11 @@ func (o *Options) resolveServe(env func(string) (string, bool)) error {
 	if err := secretFile("openai-api-key-file", o.OpenAIKeyFile, &o.OpenAIKey); err != nil {
 		return err
 	}
+	var headers string
+	if err := secretFile("model-headers-file", o.ModelHeadersFile, &headers); err != nil {
+		return err
+	}
+	o.SecretHeaders = app.ParseLines(headers)
 	if err := asSetting(o.Options.Resolve()); err != nil {
 		return err
 	}
@@ -118,6 +130,24 @@ func (o *Options) resolveClient() error {
 		}
 	}
 	return asSetting(app.CheckURL("url", o.URL))
+}
+
+// checkPasswords refuses a password on the command line, which other users of the machine can read.
+func checkPasswords(o Options, sources map[string]string) error {
+	for name, text := range map[string]string{"store": o.StoreURL, "store-direct": o.StoreDirect} {
+		u, err := url.Parse(text)
+		if err != nil || sources[name] != "--"+name {
+			continue
+		}
+		_, has := u.User.Password()
+		if has || u.Query().Has("password") {
+			return &settingError{Name: name, Reason: "holds a password, and other users can read command lines; use the environment or --store-file"}
+		}
+	}
+	if sources["openai-base-url"] == "--openai-base-url" && o.SecretInBaseURL() {
+		return &settingError{Name: "openai-base-url", Reason: "holds a key, and other users can read command lines; use OPENAI_BASE_URL"}
+	}
+	return nil
 }
 
 // secretFile reads the secret from the file, if one is named.

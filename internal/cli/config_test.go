@@ -94,6 +94,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 	t.Parallel()
 	key, tokens, recording := writeFile(t, "key", "sk-1\n"), writeFile(t, "tokens", "alice 0123456789abcdef\n"), writeFile(t, "demo.jsonl", "")
 	cert, private := apptest.NewPair(t, 1, time.Now().Add(time.Hour)).Write(t, t.TempDir())
+	headers := writeFile(t, "headers", "# of the gateway\nAuthorization: Basic abc\n")
 	url := writeFile(t, "url", "postgres://u:secret@d/x\npostgres://u:secret@e/x\n")
 	// Three good values a setting: for the file, the environment and the flag.
 	values := map[string][3]string{
@@ -101,7 +102,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"allowed-hosts": {"a", "b", "c,d"}, "h2c": {"true", "true", "true"}, "provider": {"replay", "replay", "replay"}, "model": {"a", "b", "c"},
 		"openai-api-key": {"a", "b", ""}, "openai-api-key-file": {key, key, key}, "openai-base-url": {"http://a/v1", "http://b/v1", "http://c/v1"},
 		"recording": {recording, recording, recording}, "provider-timeout": {"1s", "2s", "3s"},
-		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "public,*.c.example,10.0.0.1"}, "fetch-max": {"1KiB", "4MiB", "64MiB"}, "file-max": {"1MiB", "2MiB", "3MiB"}, "files-max": {"1GiB", "2GiB", "3GiB"}, "max-completion-tokens": {"1024", "2048", "4096"}, "spend-day-tokens": {"1", "2", "3"}, "model-prices": {"/p/a", "/p/b", "/p/c"}, "secrets-key-file": {"/k/a", "/k/b", "/k/c"}, "secrets-dir": {t.TempDir(), t.TempDir(), t.TempDir()},
+		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "public,*.c.example,10.0.0.1"}, "fetch-max": {"1KiB", "4MiB", "64MiB"}, "file-max": {"1MiB", "2MiB", "3MiB"}, "files-max": {"1GiB", "2GiB", "3GiB"}, "max-completion-tokens": {"1024", "2048", "4096"}, "spend-day-tokens": {"1", "2", "3"}, "model-prices": {"/p/a", "/p/b", "/p/c"}, "model-header": {"X-A=1, 2", "X-B=2", "X-C: 3=4"}, "model-headers-file": {headers, headers, headers}, "model-context": {"1024", "4096", "0"}, "secrets-key-file": {"/k/a", "/k/b", "/k/c"}, "secrets-dir": {t.TempDir(), t.TempDir(), t.TempDir()},
 		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "native": {"off", "/usr/local/go", "auto"}, "durability": {"interval:5ms", "always", "interval:1s"}, "policy": {"repair_enabled=false", `{"repair_enabled": false}`, "degraded.rate=0.5 repair_enabled=true"}, "log-level": {"debug", "warn", "error"},
 		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
 		"oidc-issuer": {"https://a", "http://127.0.0.1:1/b", "https://c/d"}, "oidc-audience": {"a", "b", "c"}, "oidc-name-claim": {"email", "b", "c"}, "oidc-namespace-claim": {"a", "https://b/c", "d"}, "oidc-scope-claim": {"a", "b", "c"}, "oidc-rate": {"1/s", "0.5/s", "50/s"}, "oidc-concurrency": {"1", "2", "3"},
@@ -241,6 +242,16 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--provider", "record", "--openai-base-url", "http://x/v1"}, nil, []string{"recording"}},
 		{ServeScope, []string{"--openai-base-url", "localhost:11434"}, nil, []string{"openai-base-url", "--openai-base-url"}},
 		{ServeScope, []string{"--openai-base-url", "http://user:secret@h/v1"}, nil, []string{"openai-base-url"}},
+		{ServeScope, []string{"--openai-base-url", "https://h/v1?api_key=geheim"}, nil, []string{"openai-base-url", "OPENAI_BASE_URL"}},
+		{ServeScope, nil, map[string]string{"OPENAI_BASE_URL": "ftp://h/v1?api_key=geheim"}, []string{"openai-base-url", "api_key"}},
+		{ServeScope, []string{"--model-header", "X-A"}, nil, []string{"model-header", "NAME=VALUE"}},
+		{ServeScope, []string{"--model-header", "X A=1"}, nil, []string{"model-header", "X A"}},
+		{ServeScope, []string{"--model-header", "content-length=1"}, nil, []string{"model-header", "daemon itself"}},
+		{ServeScope, []string{"--model-header", "X-Fine=1", "--model-header", "Authorization=geheim"}, nil, []string{"model-header", "--model-headers-file"}},
+		{ServeScope, nil, map[string]string{"RECURGENT_MODEL_HEADER": "X-Fine=1\ncf-aig-token: geheim"}, []string{"model-header", "cf-aig-token", "--model-headers-file"}},
+		{ServeScope, []string{"--model-header", "X-Api-Key=geheim"}, nil, []string{"model-header", "--model-headers-file"}},
+		{ServeScope, []string{"--model-headers-file", writeFile(t, "headers", "geheim\n")}, nil, []string{"model-headers-file", "NAME=VALUE"}},
+		{ServeScope, []string{"--model-context", "17"}, nil, []string{"model-context", "1024"}},
 		{ServeScope, []string{"--openai-api-key-file", filepath.Join(dir, "none")}, nil, []string{"openai-api-key-file", "none"}},
 		{ServeScope, []string{"--openai-api-key-file", writeFile(t, "empty", "\n")}, nil, []string{"openai-api-key-file", "empty"}},
 		{ServeScope, nil, map[string]string{"OPENAI_API_KEY": "a b"}, []string{"openai-api-key", "OPENAI_API_KEY"}},
@@ -343,6 +354,31 @@ func TestConfigurationFile(t *testing.T) {
 	}
 	if _, err := load(t, ServeScope, []string{"--config", writeFile(t, "empty.yaml", "")}, nil); err != nil {
 		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// Headers are lines, since their values may hold commas: several flags, a text with one a line, a list.
+func TestModelHeaders(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "headers", "Authorization: Basic a=b\n\n# more\ncf-aig-token=x:y\n")
+	want := map[string][]string{"X-A": {"1, 2"}, "X-B": {"3"}, "Authorization": {"Basic a=b"}, "Cf-Aig-Token": {"x:y"}}
+	for name, args := range map[string][]string{
+		"flags":       {"--model-header", "X-A=1, 2", "--model-header", "x-b: 3"},
+		"environment": nil,
+		"file":        {"--config", writeFile(t, "config.yaml", "model-header:\n  - X-A=1, 2\n  - 'x-b: 3'\n")},
+	} {
+		env := map[string]string{"RECURGENT_MODEL_HEADERS_FILE": file}
+		if args == nil {
+			env["RECURGENT_MODEL_HEADER"] = "X-A=1, 2\nX-B=3\n"
+		}
+		o, err := load(t, ServeScope, args, env)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := map[string][]string(o.ProviderOptions().OpenAI.Header); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
 	}
 }
 

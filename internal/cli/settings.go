@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -63,7 +62,14 @@ type flagValue struct {
 
 func (v *flagValue) String() string { return v.text }
 
-func (v *flagValue) Set(s string) error { v.text = s; return nil }
+// Set takes the text of the flag. One whose value is a list of lines may be given several times.
+func (v *flagValue) Set(s string) error {
+	if v.setting.lines() && v.text != "" {
+		s = v.text + "\n" + s
+	}
+	v.text = s
+	return nil
+}
 
 func (v *flagValue) Type() string { return v.setting.Value }
 
@@ -121,21 +127,6 @@ func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)
 	return o, err
 }
 
-// checkPasswords refuses a password on the command line, which other users of the machine can read.
-func checkPasswords(o Options, sources map[string]string) error {
-	for name, text := range map[string]string{"store": o.StoreURL, "store-direct": o.StoreDirect} {
-		u, err := url.Parse(text)
-		if err != nil || sources[name] != "--"+name {
-			continue
-		}
-		_, has := u.User.Password()
-		if has || u.Query().Has("password") {
-			return &settingError{Name: name, Reason: "holds a password, and other users can read command lines; use the environment or --store-file"}
-		}
-	}
-	return nil
-}
-
 // lookup returns the setting's text from the layer of the highest precedence that has it, and where it stands.
 func lookup(s Setting, file configuration, flags *pflag.FlagSet, env func(string) (string, bool)) (text, source string, ok bool) {
 	if f := flags.Lookup(s.Name); f != nil && f.Changed {
@@ -164,6 +155,8 @@ func (s Setting) set(o *Options, text string) error {
 			}
 		}
 		field.Set(reflect.ValueOf(list))
+	case app.Lines:
+		field.Set(reflect.ValueOf(app.ParseLines(text)))
 	case bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
@@ -254,7 +247,7 @@ func parseConfig(path string, data []byte) (configuration, error) {
 		if !ok {
 			return refuse("line %d: %s is not a setting; see recurgentd serve --help", node.Line, name)
 		}
-		text, err := nodeText(node)
+		text, err := s.nodeText(node)
 		if err != nil {
 			return refuse("line %d: %s: %s", node.Line, s.Name, err)
 		}
@@ -265,7 +258,7 @@ func parseConfig(path string, data []byte) (configuration, error) {
 	return c, nil
 }
 
-func nodeText(n yaml.Node) (string, error) {
+func (s Setting) nodeText(n yaml.Node) (string, error) {
 	switch n.Kind {
 	case yaml.ScalarNode:
 		if n.Tag == "!!null" {
@@ -279,6 +272,9 @@ func nodeText(n yaml.Node) (string, error) {
 				return "", errors.New("must be a list of plain values")
 			}
 			items = append(items, c.Value)
+		}
+		if s.lines() {
+			return strings.Join(items, "\n"), nil
 		}
 		return strings.Join(items, ","), nil
 	}

@@ -44,8 +44,13 @@ func MaskURL(text string) string {
 	if u.RawQuery != "" {
 		var names []string
 		for pair := range strings.SplitSeq(u.RawQuery, "&") {
-			name, _, _ := strings.Cut(pair, "=")
-			names = append(names, name+"=***")
+			name, _, named := strings.Cut(pair, "=")
+			if !named {
+				name = "***" // it may be the value
+			} else {
+				name += "=***"
+			}
+			names = append(names, name)
 		}
 		u.RawQuery = strings.Join(names, "&")
 	}

@@ -40,7 +40,7 @@ func Code(source string) Reply { return Reply{Code: source} }
 
 // Request is one that the server received.
 type Request struct {
-	Path         string
+	Path, Query  string
 	Header       http.Header
 	Body         map[string]any
 	Text         string // of all messages
@@ -140,7 +140,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	in := Request{Path: r.URL.Path, Header: r.Header.Clone(), Body: map[string]any{}}
+	in := Request{Path: r.URL.Path, Query: r.URL.RawQuery, Header: r.Header.Clone(), Body: map[string]any{}}
 	if err := json.Unmarshal(raw, &in.Body); err != nil {
 		writeJSON(w, http.StatusBadRequest, errorBody("not JSON"))
 		return
