@@ -162,6 +162,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"POST", "/v1/policy/simulate", `{"calls":1}`, 422},
 		{"GET", "/v1/me", "", 200},
 		{"GET", "/v1/system", "", 200},
+		{"POST", "/v1/system/model/check", "", 200},
 		{"GET", "/v1/system?x=1", "", 400},
 		{"GET", "/v1/system?replica=rep_other", "", 404},
 		{"GET", "/v1/version?replica=rep_other", "", 404},

@@ -28,6 +28,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
@@ -66,6 +67,7 @@ type fake struct {
 	simulated operator.SimulationQuery
 	unsettled error
 	panics    bool
+	recorded  bool // no model is asked
 }
 
 const (
@@ -356,6 +358,14 @@ func (f *fake) Export(_ context.Context, w io.Writer, _ agent.Namespace, _ strin
 func (f *fake) Here(_ context.Context, id string) error { return f.known("Here", id, knownSession) }
 
 func (f *fake) Ready() error { return f.ready }
+func (f *fake) ModelStatus() (provider.Status, bool) {
+	return provider.Status{Model: "m", BaseURL: "http://h/v1", LastError: &provider.Failure{At: at, Status: 401, Message: "no"}, LastOK: at}, !f.recorded
+}
+
+func (f *fake) CheckModel(context.Context, string) (provider.Check, bool, error) {
+	return provider.Check{OK: true, Steps: []provider.Step{{Name: provider.StepReached, Result: provider.StepOK, Detail: "http://h/v1"}}}, !f.recorded, f.note("CheckModel")
+}
+
 func (f *fake) Version() operator.VersionInfo {
 	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Tier: "engine", Native: operator.NativeTier{State: "off", Why: "no toolchain"}, Store: "disk", Durability: "always", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
 }

@@ -147,6 +147,7 @@ func (s *server) routes() *table {
 	add("getMe", anyToken, "GET /v1/me", s.getMe)
 	add("listReplicas", access.Operate, "GET /v1/replicas", s.listReplicas)
 	add("getSystem", access.Admin, "GET /v1/system", s.getSystem)
+	add("checkModel", access.Operate, "POST /v1/system/model/check", s.checkModel, calling)
 	add("getVersion", access.Read, "GET /v1/version", s.getVersion)
 	add("healthz", anyone, "GET /healthz", s.healthz)
 	add("readyz", anyone, "GET /readyz", s.readyz)

@@ -15,6 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
@@ -115,4 +116,6 @@ type Shared interface {
 	Nearly(owner, role, method string, daemon bool) (ratio float64, near bool)
 	Settled() error
 	Version() operator.VersionInfo
+	ModelStatus() (s provider.Status, asked bool)
+	CheckModel(ctx context.Context, owner string) (c provider.Check, asked bool, err error)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/cluster"
 )
 
@@ -18,6 +19,7 @@ type systemView struct {
 	Native    map[string]int   `json:"native"`   // programs that the native tier knows, by state
 	Provider  map[string]int64 `json:"provider"` // questions to the model, by how they ended; those that never happened are left out
 	Store     systemStore      `json:"store"`
+	Model     *modelView       `json:"model,omitempty"` // with the scope operate, where a model is asked
 }
 
 type systemCalls struct {
@@ -73,6 +75,9 @@ func (s *server) getSystem(w *reply, r *http.Request) error {
 	}
 	if from.Artifacts != nil {
 		v.Store.Programs = notNil(from.Artifacts())
+	}
+	if status, asked := w.run.ModelStatus(); asked && w.who.Scopes.Has(access.Operate) {
+		v.Model = viewOfModel(status)
 	}
 	return s.sendNow(w, http.StatusOK, v)
 }

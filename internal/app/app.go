@@ -50,6 +50,7 @@ type App struct {
 	scheme   string      // http or https
 	peers    *peerServer // nil without --advertise
 	files    *watched
+	look     func() // at the model, once it serves; nil: none is asked
 
 	failed chan error    // what Serve ended with, unless by Stop; holds one
 	served chan struct{} // closed when Serve has returned; nil until Start
@@ -106,11 +107,11 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	model, err := a.openProvider(o)
+	model, server, err := a.openProvider(o)
 	if err != nil {
 		return err
 	}
-	p := parts{options: o, model: model, metrics: metrics, tracer: tracer, build: build}
+	p := parts{options: o, model: model, server: server, metrics: metrics, tracer: tracer, build: build}
 	if err := a.openFetch(o, &p); err != nil {
 		return err
 	}
@@ -187,6 +188,9 @@ func (a *App) Start() {
 			a.failed <- fmt.Errorf("the server ended: %w", err)
 		}
 	}()
+	if a.look != nil {
+		a.look()
+	}
 	f := a.facts
 	a.log.Info().Str("version", f.version).Str("address", a.Addr()).Str("data_dir", f.dataDir).Str("provider", f.provider).
 		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Str("durability", f.durability).Str("native", f.native).Msg("ready")

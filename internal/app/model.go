@@ -119,6 +119,7 @@ func (o *Options) checkBaseURL() error {
 func (o *Options) ProviderOptions() provider.Options {
 	po := provider.Options{Kind: o.Provider, OpenAI: provider.DefaultOpenAIOptions(), Recording: o.Recording, Embedded: demoRecording}
 	po.OpenAI.Key, po.OpenAI.BaseURL, po.OpenAI.Timeout = o.OpenAIKey, o.OpenAIBaseURL, o.ProviderTimeout
+	po.OpenAI.Model = o.Model
 	po.OpenAI.MaxCompletion, po.OpenAI.Context, po.OpenAI.Header = o.MaxCompletionTokens, o.ModelContext, o.modelHeader()
 	return po
 }

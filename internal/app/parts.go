@@ -39,6 +39,7 @@ type parts struct {
 	memory    store.Store
 	pool      *sandbox.Pool
 	model     provider.Provider
+	server    *provider.OpenAI // that model asks; nil: none
 	metrics   *telemetry.Metrics
 	tracer    *telemetry.Tracer
 	build     Build
@@ -128,20 +129,25 @@ func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, 
 	return files.Inside(s), nil
 }
 
-func (a *App) openProvider(o Options) (provider.Provider, error) {
+func (a *App) openProvider(o Options) (provider.Provider, *provider.OpenAI, error) {
 	if provider.WholeURL(o.OpenAIBaseURL) {
 		a.log.Warn().Str("base_url", provider.MaskURL(o.OpenAIBaseURL)).Msg("the base URL of the model's server ends in /chat/completions, which requests add themselves; it is taken without")
 	}
 	po := o.ProviderOptions()
+	po.OpenAI.Changed = a.logModel(o)
 	po.OnRecordError = func(err error) { a.log.Error().Err(err).Msg("an answer of the model was not recorded") }
 	p, err := provider.New(po)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c, ok := p.(io.Closer); ok {
 		a.onStop("the recording", func(context.Context) error { return c.Close() })
 	}
-	return provider.Shared(p, provider.MaxRequests), nil
+	server := provider.ServerOf(p)
+	if server != nil {
+		a.lookAtModel(server)
+	}
+	return provider.Shared(p, provider.MaxRequests), server, nil
 }
 
 // modelName is what programs are said to be written by; a recording may know better.
@@ -225,6 +231,7 @@ func (a *App) sources(p parts) telemetry.Sources {
 	return telemetry.Sources{
 		Cluster:         others,
 		Database:        database,
+		Model:           func() telemetry.Model { return modelFigures(p.server) },
 		Spend:           func() telemetry.Spend { return spendStats(p.spend) },
 		NativePrograms:  native.Counts,
 		Ready:           a.spaces.Ready,

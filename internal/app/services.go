@@ -20,6 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -36,6 +37,10 @@ type services struct {
 	tools   *catalog.Catalog
 	agents  *mcp.Server
 	mcp     http.Handler
+
+	server   *provider.OpenAI // of the model; nil: none is asked
+	box      loader
+	fetchMax Bytes
 
 	name agent.Namespace
 	held store.Namespace
@@ -124,7 +129,8 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 		return nil, err
 	}
 	run.OnPolicy(tools.Hint)
-	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets, tools: tools, name: name, held: held, log: ro.Logger}
+	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets, tools: tools, name: name, held: held, log: ro.Logger,
+		server: p.server, box: p.pool, fetchMax: p.options.FetchMax}
 	s.leave = s.release
 	s.erased, s.erase = context.WithCancelCause(context.Background())
 	s.background, s.end = context.WithCancel(context.Background())

@@ -25,6 +25,7 @@ type finding struct {
 	Result string          `json:"result"`
 	Detail string          `json:"detail"`
 	Fix    string          `json:"fix,omitempty"`
+	Steps  []modelStep     `json:"steps,omitempty"`  // of the model
 	Status *sandbox.Status `json:"status,omitempty"` // of the sandbox: the same facts as /v1/version
 }
 
@@ -33,9 +34,9 @@ func doctorCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what serve would meet: settings, data, port, access, model, confinement, toolchain, clock",
-		Long: `Check what serve would meet with the same settings, without serving. The model is asked one tiny question;
-the confinement is observed by a canary runner, as at every start, and each layer that is off is listed with
-the reason. A warning means that it works, but with less than possible. Each warning and failure says what to do.
+		Long: `Check what serve would meet with the same settings, without serving. The model writes a small program, by
+the request that calls make (some 3,000 tokens), and each step of that is listed; the confinement is observed
+by a canary runner, as at every start, and each layer that is off is listed with the reason. A warning means that it works, but with less than possible. Each warning and failure says what to do.
 
 Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.`,
 		Example: `  recurgentd doctor
@@ -73,6 +74,7 @@ func printFindings(out *output, findings []finding) error {
 			continue
 		}
 		lines := []string{colours.Status(f.Result, text.Pad(f.Result, 5)) + " " + text.Pad(f.Check, 10) + " " + text.Plain(text.OneLine(f.Detail))}
+		lines = append(lines, stepLines(colours, f.Steps)...)
 		if f.Status != nil {
 			lines = append(lines, layerLines(colours, f.Status)...)
 		}

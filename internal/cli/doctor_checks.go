@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
-	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
@@ -102,28 +100,6 @@ func checkPort(ctx context.Context, o Options) finding {
 		return finding{Check: "port", Result: checkWarn, Detail: o.Listen + " is taken, by a daemon that answers /healthz", Fix: "a second daemon needs another --listen and another --data-dir"}
 	}
 	return finding{Check: "port", Result: checkFail, Detail: err.Error(), Fix: "end what listens there, or name another --listen; 127.0.0.1:0 takes a free port"}
-}
-
-// checkModel asks the model one tiny question. A recording is only read.
-func checkModel(ctx context.Context, o Options) finding {
-	p, err := provider.New(o.ProviderOptions())
-	if err != nil {
-		return finding{Check: "model", Result: checkFail, Detail: err.Error(), Fix: "see --provider, --recording and OPENAI_BASE_URL"}
-	}
-	if c, ok := p.(io.Closer); ok {
-		defer c.Close() // nothing was written
-	}
-	if p.Name() == "replay" {
-		return finding{Check: "model", Result: checkWarn, Detail: "a recording answers; it knows its own methods only", Fix: "set OPENAI_API_KEY or OPENAI_BASE_URL for any method at all"}
-	}
-	ctx, cancel := context.WithTimeout(ctx, min(o.ProviderTimeout, 30*time.Second))
-	defer cancel()
-	began := time.Now()
-	reply, err := p.Chat(ctx, provider.ChatRequest{Model: o.Model, Messages: []provider.Message{{Role: "user", Content: "Answer with the word ok."}}})
-	if err != nil {
-		return finding{Check: "model", Result: checkFail, Detail: text.OneLine(err.Error()), Fix: "check OPENAI_BASE_URL, OPENAI_API_KEY and --model; kept programs go on without it"}
-	}
-	return finding{Check: "model", Result: checkOK, Detail: fmt.Sprintf("%s answered in %d ms (%s)", o.Model, time.Since(began).Milliseconds(), text.Plural(reply.Usage.PromptTokens+reply.Usage.CompletionTokens, "token"))}
 }
 
 // checkSandbox has a canary runner observe the confinement. A level below the one that is required fails, as it would at

@@ -18,6 +18,7 @@ type Sources struct {
 	Recommendations func() int            // open ones
 	Ready           func() error          // nil: the daemon takes calls
 	NativePrograms  func() map[string]int // programs that the native tier knows, by state
+	Model           func() Model          // nil: none is asked
 	Spend           func() Spend
 	Cluster         func() Cluster  // nil: the daemon has its store to itself
 	Database        func() Database // nil: there is none
@@ -65,7 +66,7 @@ type sources struct {
 	artifacts, sessions, tools                  *prometheus.Desc
 	runners, warmBytes, spawned, killed, faults *prometheus.Desc
 	commits, fsyncs, journal, quarantined       *prometheus.Desc
-	lag, programs, spendRatio, reserved         *prometheus.Desc
+	lag, programs, spendRatio, reserved, model  *prometheus.Desc
 	cluster                                     clusterFigures
 	database                                    databaseFigures
 }
@@ -96,6 +97,7 @@ func newSources() *sources {
 	s.programs = desc("recurgent_native_programs", "Programs that the native tier knows, by state.", "state")
 	s.spendRatio = desc("recurgent_spend_used_ratio", "The largest share that is used of a cap of tokens, 1 for all of it, by kind of window; 0 without a cap.", "window")
 	s.reserved = desc("recurgent_spend_reserved_tokens", "Tokens that requests under way reserve of the caps.")
+	s.model = newModelFigure()
 	s.cluster, s.database = newClusterFigures(), newDatabaseFigures()
 	s.from.Store(&Sources{})
 	return s
@@ -104,7 +106,7 @@ func newSources() *sources {
 // Describe implements prometheus.Collector.
 func (s *sources) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners, s.warmBytes,
-		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio, s.reserved} {
+		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio, s.reserved, s.model} {
 		ch <- d
 	}
 	s.cluster.describe(ch)
@@ -152,6 +154,7 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	counter(s.journal, st.JournalBytes)
 	counter(s.quarantined, st.Quarantined)
 
+	collectModel(ch, s.model, from.Model)
 	s.collectSpend(ch, from.Spend)
 	s.cluster.collect(ch, from.Cluster)
 	s.database.collect(ch, from.Database)

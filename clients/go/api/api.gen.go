@@ -890,6 +890,66 @@ func (e MethodEffectsPolicy) Valid() bool {
 	}
 }
 
+// Defines values for ModelCheckStepsName.
+const (
+	ModelCheckStepsNameCompiles ModelCheckStepsName = "compiles"
+	ModelCheckStepsNameContext  ModelCheckStepsName = "context"
+	ModelCheckStepsNameKey      ModelCheckStepsName = "key"
+	ModelCheckStepsNameLimit    ModelCheckStepsName = "limit"
+	ModelCheckStepsNameModel    ModelCheckStepsName = "model"
+	ModelCheckStepsNameProgram  ModelCheckStepsName = "program"
+	ModelCheckStepsNameReached  ModelCheckStepsName = "reached"
+	ModelCheckStepsNameTools    ModelCheckStepsName = "tools"
+)
+
+// Valid indicates whether the value is a known member of the ModelCheckStepsName enum.
+func (e ModelCheckStepsName) Valid() bool {
+	switch e {
+	case ModelCheckStepsNameCompiles:
+		return true
+	case ModelCheckStepsNameContext:
+		return true
+	case ModelCheckStepsNameKey:
+		return true
+	case ModelCheckStepsNameLimit:
+		return true
+	case ModelCheckStepsNameModel:
+		return true
+	case ModelCheckStepsNameProgram:
+		return true
+	case ModelCheckStepsNameReached:
+		return true
+	case ModelCheckStepsNameTools:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ModelCheckStepsResult.
+const (
+	ModelCheckStepsResultFailed  ModelCheckStepsResult = "failed"
+	ModelCheckStepsResultOk      ModelCheckStepsResult = "ok"
+	ModelCheckStepsResultUnknown ModelCheckStepsResult = "unknown"
+	ModelCheckStepsResultWarn    ModelCheckStepsResult = "warn"
+)
+
+// Valid indicates whether the value is a known member of the ModelCheckStepsResult enum.
+func (e ModelCheckStepsResult) Valid() bool {
+	switch e {
+	case ModelCheckStepsResultFailed:
+		return true
+	case ModelCheckStepsResultOk:
+		return true
+	case ModelCheckStepsResultUnknown:
+		return true
+	case ModelCheckStepsResultWarn:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for NamedPredictRequestAdapter.
 const (
 	NamedPredictRequestAdapterEmpty       NamedPredictRequestAdapter = ""
@@ -3999,6 +4059,96 @@ type MethodEffectsOrigin string
 // MethodEffectsPolicy defines model for MethodEffects.Policy.
 type MethodEffectsPolicy string
 
+// ModelCheck What became of one program that the model was asked for.
+type ModelCheck struct {
+	// Model How the daemon's model did of late. Shown with the scope `operate`, where a model is asked.
+	Model ModelStatus `json:"model"`
+
+	// Ok A program came, and the gate lets it run.
+	Ok    bool `json:"ok"`
+	Steps []struct {
+		Detail string              `json:"detail"`
+		Name   ModelCheckStepsName `json:"name"`
+
+		// Result unknown: an earlier step failed.
+		Result ModelCheckStepsResult `json:"result"`
+	} `json:"steps"`
+	TookMs int `json:"took_ms"`
+
+	// Usage What the model requests of a call cost.
+	Usage Usage `json:"usage"`
+}
+
+// ModelCheckStepsName defines model for ModelCheck.Steps.Name.
+type ModelCheckStepsName string
+
+// ModelCheckStepsResult unknown: an earlier step failed.
+type ModelCheckStepsResult string
+
+// ModelFlag defines model for ModelFlag.
+type ModelFlag struct {
+	At        *time.Time `json:"at,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// LearnedFrom The server's words; absent where nothing was learned.
+	LearnedFrom *string `json:"learned_from,omitempty"`
+	Value       bool    `json:"value"`
+}
+
+// ModelNumber defines model for ModelNumber.
+type ModelNumber struct {
+	At        *time.Time `json:"at,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// LearnedFrom The server's words; absent where nothing was learned.
+	LearnedFrom *string `json:"learned_from,omitempty"`
+	Value       int     `json:"value"`
+}
+
+// ModelProfile How the model is asked: what its server is taken to have, until a refusal teaches otherwise. What was learned holds for an hour, figures that the server states of its model for a day. tools is forced (the model has to call the tool), auto (it decides) or none (the program comes as text); system is role, or merged into the user's message; limit_field is max_completion_tokens, max_tokens, both or none; limit is tokens of a reply; context is tokens of prompt and reply together, 0 where it is unknown; with stream_only replies come as streams, which are joined.
+type ModelProfile struct {
+	Context    map[string]json.RawMessage `json:"context"`
+	Limit      ModelNumber                `json:"limit"`
+	LimitField ModelText                  `json:"limit_field"`
+	StreamOnly ModelFlag                  `json:"stream_only"`
+	System     ModelText                  `json:"system"`
+	Tools      ModelText                  `json:"tools"`
+}
+
+// ModelStatus How the daemon's model did of late. Shown with the scope `operate`, where a model is asked.
+type ModelStatus struct {
+	// BaseURL The address of its server, without secrets: the values of a query are masked.
+	BaseURL string `json:"base_url"`
+
+	// LastError The last request that failed, also when a later one succeeded; null where none did since the start.
+	LastError *struct {
+		At time.Time `json:"at"`
+
+		// Message What happened, in the server's words, and what to set.
+		Message string `json:"message"`
+
+		// Status Of the HTTP reply; 0 where none came.
+		Status int `json:"status"`
+	} `json:"last_error"`
+
+	// LastOkAt When the model answered last; null where it did not since the start.
+	LastOkAt *time.Time `json:"last_ok_at"`
+	Name     string     `json:"name"`
+
+	// Profile How the model is asked: what its server is taken to have, until a refusal teaches otherwise. What was learned holds for an hour, figures that the server states of its model for a day. tools is forced (the model has to call the tool), auto (it decides) or none (the program comes as text); system is role, or merged into the user's message; limit_field is max_completion_tokens, max_tokens, both or none; limit is tokens of a reply; context is tokens of prompt and reply together, 0 where it is unknown; with stream_only replies come as streams, which are joined.
+	Profile ModelProfile `json:"profile"`
+}
+
+// ModelText defines model for ModelText.
+type ModelText struct {
+	At        *time.Time `json:"at,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// LearnedFrom The server's words; absent where nothing was learned.
+	LearnedFrom *string `json:"learned_from,omitempty"`
+	Value       string  `json:"value"`
+}
+
 // Name A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
 type Name = string
 
@@ -5061,6 +5211,9 @@ type System struct {
 		// Waiting For their turn.
 		Waiting int `json:"waiting"`
 	} `json:"calls"`
+
+	// Model How the daemon's model did of late. Shown with the scope `operate`, where a model is asked.
+	Model *ModelStatus `json:"model,omitempty"`
 
 	// Native Programs that the native tier knows, by state.
 	Native map[string]int `json:"native"`
@@ -7368,10 +7521,17 @@ type ClientInterface interface {
 
 	// GetSystem See what the daemon does now
 	//
-	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`.
+	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`; `model` is shown with `operate` beside it.
 	//
 	// Corresponds with GET /v1/system (the `GetSystem` operationId).
 	GetSystem(ctx context.Context, params *GetSystemParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CheckModel Have the model write a small program
+	//
+	// The model is asked for a small program by the request that calls make, some 3,000 tokens that count in the caps, and the gate judges what comes; the program is not kept. Each step says what came of it, with what to set. Needs the scope `operate`.
+	//
+	// Corresponds with POST /v1/system/model/check (the `CheckModel` operationId).
+	CheckModel(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTools List the known tools
 	//
@@ -9257,11 +9417,28 @@ func (c *Client) PredictNamed(ctx context.Context, name SignatureName, params *P
 
 // GetSystem See what the daemon does now
 //
-// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`.
+// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`; `model` is shown with `operate` beside it.
 //
 // Corresponds with GET /v1/system (the `GetSystem` operationId).
 func (c *Client) GetSystem(ctx context.Context, params *GetSystemParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetSystemRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CheckModel Have the model write a small program
+//
+// The model is asked for a small program by the request that calls make, some 3,000 tokens that count in the caps, and the gate judges what comes; the program is not kept. Each step says what came of it, with what to set. Needs the scope `operate`.
+//
+// Corresponds with POST /v1/system/model/check (the `CheckModel` operationId).
+func (c *Client) CheckModel(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCheckModelRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -13496,6 +13673,33 @@ func NewGetSystemRequest(server string, params *GetSystemParams) (*http.Request,
 	return req, nil
 }
 
+// NewCheckModelRequest constructs an http.Request for the CheckModel method
+func NewCheckModelRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/system/model/check")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListToolsRequest constructs an http.Request for the ListTools method
 func NewListToolsRequest(server string, params *ListToolsParams) (*http.Request, error) {
 	var err error
@@ -16005,12 +16209,21 @@ type ClientWithResponsesInterface interface {
 
 	// GetSystemWithResponse See what the daemon does now
 	//
-	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`.
+	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`; `model` is shown with `operate` beside it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/system (the `GetSystem` operationId).
 	GetSystemWithResponse(ctx context.Context, params *GetSystemParams, reqEditors ...RequestEditorFn) (*GetSystemResponse, error)
+
+	// CheckModelWithResponse Have the model write a small program
+	//
+	// The model is asked for a small program by the request that calls make, some 3,000 tokens that count in the caps, and the gate judges what comes; the program is not kept. Each step says what came of it, with what to set. Needs the scope `operate`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/system/model/check (the `CheckModel` operationId).
+	CheckModelWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*CheckModelResponse, error)
 
 	// ListToolsWithResponse List the known tools
 	//
@@ -22486,6 +22699,101 @@ func (r GetSystemResponse) ContentType() string {
 	return ""
 }
 
+// CheckModelResponse200Headers the declared response headers of an HTTP 200 response for CheckModel
+type CheckModelResponse200Headers struct {
+	XRequestID string
+}
+
+// CheckModelResponse401Headers the declared response headers of an HTTP 401 response for CheckModel
+type CheckModelResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// CheckModelResponse403Headers the declared response headers of an HTTP 403 response for CheckModel
+type CheckModelResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// CheckModelResponseDefaultHeaders the declared response headers of an HTTP default response for CheckModel
+type CheckModelResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type CheckModelResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ModelCheck
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *CheckModelResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CheckModelResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CheckModelResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *CheckModelResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CheckModelResponse) GetJSON200() *ModelCheck {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r CheckModelResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r CheckModelResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CheckModelResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CheckModelResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CheckModelResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CheckModelResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CheckModelResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListToolsResponse200Headers the declared response headers of an HTTP 200 response for ListTools
 type ListToolsResponse200Headers struct {
 	XRequestID string
@@ -26448,7 +26756,7 @@ func (c *ClientWithResponses) PredictNamedWithResponse(ctx context.Context, name
 
 // GetSystemWithResponse See what the daemon does now
 //
-// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`.
+// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Where several share a store they are of the one that answers. Needs the scope `admin`; `model` is shown with `operate` beside it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26459,6 +26767,21 @@ func (c *ClientWithResponses) GetSystemWithResponse(ctx context.Context, params 
 		return nil, err
 	}
 	return ParseGetSystemResponse(rsp)
+}
+
+// CheckModelWithResponse Have the model write a small program
+//
+// The model is asked for a small program by the request that calls make, some 3,000 tokens that count in the caps, and the gate judges what comes; the program is not kept. Each step says what came of it, with what to set. Needs the scope `operate`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/system/model/check (the `CheckModel` operationId).
+func (c *ClientWithResponses) CheckModelWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*CheckModelResponse, error) {
+	rsp, err := c.CheckModel(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCheckModelResponse(rsp)
 }
 
 // ListToolsWithResponse List the known tools
@@ -35354,6 +35677,131 @@ func ParseGetSystemResponse(rsp *http.Response) (*GetSystemResponse, error) {
 		response.Headers403 = &headers
 	case true:
 		var headers GetSystemResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCheckModelResponse parses an HTTP response from a CheckModelWithResponse call
+func ParseCheckModelResponse(rsp *http.Response) (*CheckModelResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CheckModelResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ModelCheck
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers CheckModelResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers CheckModelResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CheckModelResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers CheckModelResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

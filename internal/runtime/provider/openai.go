@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -33,10 +34,13 @@ const (
 type OpenAI struct {
 	opts    OpenAIOptions
 	client  *openai.Client
+	doer    *doer
 	secrets []string
+	asked   atomic.Bool
 
 	mu       sync.Mutex
 	profiles map[string]profile // what was learned, by model; guarded by mu
+	health   health             // guarded by mu
 }
 
 // NewOpenAI returns a provider, or an error that names the bad option. Nothing is sent yet.
@@ -54,7 +58,8 @@ func NewOpenAI(o OpenAIOptions) (*OpenAI, error) {
 	if b.azure && o.Key != "" {
 		config.APIType = openai.APITypeCloudflareAzure // the key goes into api-key, and the address stays as it is
 	}
-	config.HTTPClient = &doer{client: httpClient(o.HTTPClient), base: b, header: o.Header, limit: o.MaxReply}
+	p.doer = &doer{client: httpClient(o.HTTPClient), base: b, header: o.Header, limit: o.MaxReply}
+	config.HTTPClient = p.doer
 	p.client = openai.NewClientWithConfig(config)
 	return p, nil
 }

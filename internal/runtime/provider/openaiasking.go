@@ -37,6 +37,7 @@ const (
 // ask puts a question until there is an answer, within the budget. The error is an *Error with the usage of all
 // tries, a *ChargeError, or the cause of ctx.
 func (p *OpenAI) ask(ctx context.Context, q question) (openai.ChatCompletionResponse, agent.Usage, error) {
+	p.asked.Store(true)
 	a := &asking{p: p, q: &q, began: time.Now(), pause: backoff.NewExponentialBackOff()}
 	a.way, _ = p.known(q.model)
 	a.pause.InitialInterval, a.pause.Multiplier, a.pause.MaxInterval = p.opts.RetryInterval, 2, 16*p.opts.RetryInterval
@@ -47,10 +48,11 @@ func (p *OpenAI) ask(ctx context.Context, q question) (openai.ChatCompletionResp
 		response, err := a.accepted(ctx)
 		return response, a.again(err)
 	}, backoff.WithBackOff(&backoff.ZeroBackOff{}), backoff.WithMaxElapsedTime(0))
-	if err == nil {
-		return response, a.usage, nil
+	if err != nil {
+		err = a.failure(ctx, err)
 	}
-	return response, a.usage, a.failure(ctx, err)
+	p.note(ctx, q.model, err)
+	return response, a.usage, err
 }
 
 // failure is what the caller gets for the error in which a question ended.

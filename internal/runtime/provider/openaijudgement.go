@@ -56,6 +56,8 @@ var judgements = []judgement{
 		"the request is too large for the rate that the model's server grants", "lower --max-completion-tokens, which counts with the prompt, or raise the rate there"},
 	{[]int{400, 401, 403}, regexp.MustCompile(`api[_ ]?key|authentication|unauthorized|unauthenticated|no auth|bearer|access token|credentials|subscription key`), final, true, ReasonRejected, stepKey,
 		"the model's server refused the key", "set OPENAI_API_KEY or --openai-api-key-file"},
+	{nil, regexp.MustCompile(`authenticationerror|(incorrect|invalid)[_ ]api[_ ]key|api key not valid`), final, true, ReasonRejected, stepKey,
+		"the model's server refused the key", "set OPENAI_API_KEY or --openai-api-key-file"},
 	{[]int{401}, nil, final, true, ReasonRejected, stepKey, "the model's server refused the key", "set OPENAI_API_KEY or --openai-api-key-file"},
 	{[]int{400, 403, 404, 422, 500}, regexp.MustCompile(`model_not_found|model_not_available|deploymentnotfound|deployment .{0,60}does not exist|(invalid|unknown|unsupported|no such|no) model\b|models?\b.{0,120}(not found|not exist|n't exist|not available|no longer|not a valid|unknown|is not loaded)|not a valid model|try pulling|model: [\w./:-]+$|no endpoints found for|no models loaded`), final, true, ReasonRejected, stepModel,
 		"the model's server does not know the model", "--model must name one that it has, in its own words; %q was asked for (Ollama: ollama pull NAME)"},

@@ -42,6 +42,7 @@ func TestFinal(t *testing.T) {
 		{"wrong key", 401, errorBody("Incorrect API key provided: x", "code", "invalid_api_key"), "OPENAI_API_KEY"},
 		{"wrong key at Gemini", 400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`, "OPENAI_API_KEY"},
 		{"wrong key at xAI", 400, `{"code":"Client specified an invalid argument","error":"Incorrect API key provided: x. You can obtain an API key from https://console.x.ai."}`, "OPENAI_API_KEY"},
+		{"wrong key behind LiteLLM", 500, errorBody("litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API key provided"), "OPENAI_API_KEY"},
 		{"no key, by detail", 401, `{"detail":"Not authenticated"}`, "OPENAI_API_KEY"},
 		{"forbidden", 403, errorBody("You have no access"), "right to ask this model"},
 		{"no model at Ollama", 404, errorBody(`model "scripted" not found, try pulling it first`, "type", "api_error"), "ollama pull"},
@@ -150,9 +151,6 @@ func TestFailedCall(t *testing.T) {
 		"a fence":          "```go\npackage tool\n```",
 		"the code in JSON": `{"code":"package tool\n"}`,
 	} {
-		if name == "a call" {
-			continue // see the reader of replies
-		}
 		p, s := start(t, nil)
 		s.Answer("r", "m", openaitest.Reply{Status: 400, Body: errorBody("Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.", "code", "tool_use_failed", "failed_generation", said)})
 		if reply, err := p.Program(t.Context(), request()); err != nil || strings.TrimSpace(reply.Code) != "package tool" || s.Count("", "") != 1 {

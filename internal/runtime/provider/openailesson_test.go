@@ -221,6 +221,30 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+// A server that streams only is read as any other, and its stream is asked for with the usage.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	p, s := start(t, nil)
+	s.Default(func(r openaitest.Request) openaitest.Reply {
+		if r.Body["stream"] != true {
+			return openaitest.Reply{Status: 400, Body: `{"detail":"Stream must be set to true"}`}
+		}
+		return openaitest.Reply{Header: map[string]string{"Content-Type": "text/event-stream"}, Body: `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"{\"code\":\"package "}}]}` + "\n\n" +
+			`data: {"choices":[{"index":0,"delta":{"content":"tool\"}"},"finish_reason":"stop"}]}` + "\n\n" + `data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5}}` + "\n\ndata: [DONE]\n\n"}
+	})
+	var paid purse
+	q := request()
+	q.Charge = paid.charge
+	reply, err := p.Program(t.Context(), q)
+	if err != nil || reply.Code != "package tool" || reply.Usage.PromptTokens != 7 || paid.bills[1] != (provider.Bill{Reported: true, Prompt: 7, Completion: 5}) {
+		t.Errorf("got %+v, %v, %+v", reply, err, paid.bills)
+	}
+	last := s.Requests()[1]
+	if last.Header.Get("Accept") != "text/event-stream" || last.Body["stream_options"].(map[string]any)["include_usage"] != true || !p.Profile("scripted").StreamOnly.Value {
+		t.Errorf("asked with %v, %v", last.Header, last.Body["stream_options"])
+	}
+}
+
 // The library that sends requests knows models of OpenAI and refuses what it believes of them; nobody asks it.
 func TestLibraryDecidesNothing(t *testing.T) {
 	t.Parallel()

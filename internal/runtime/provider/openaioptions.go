@@ -21,6 +21,10 @@ type OpenAIOptions struct {
 	MaxCompletion int           // tokens of a reply, at most; lowered for models whose server refuses it
 	Context       int           // tokens that the model holds, prompt and reply together; 0: learned from refusals
 	HTTPClient    *http.Client  // nil for one of our own
+	Model         string        // the daemon's own, whose state Status reports; requests may name others
+	// Changed, if set, is called when requests begin to fail, for the first of them and whenever the server's words change, and with nil when
+	// they succeed again. It is called concurrently.
+	Changed func(*Failure)
 	// Observe, if set, is called for every request: operation (program or chat), outcome (ok, or a reason of Error) and how
 	// long it took. It is called concurrently.
 	Observe func(operation, outcome string, took time.Duration)

@@ -64,7 +64,7 @@ func TestDoctor(t *testing.T) {
 func TestDoctorSaysWhy(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
-	m.Default(func(openaitest.Request) openaitest.Reply { return rig.Text("ok") })
+	m.Default(func(openaitest.Request) openaitest.Reply { return openaitest.Code(rig.ProgAdd) })
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	home := t.TempDir()
@@ -85,7 +85,7 @@ func TestDoctorSaysWhy(t *testing.T) {
 		code int
 		want map[string]string // check → "result: part of the detail or the fix"
 	}{
-		{"all", nil, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: isolation from " + config, "data": "warn: moved aside as damaged: 1 file", "port": "ok: is free", "model": "ok: tiny answered in ",
+		{"all", nil, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: isolation from " + config, "data": "warn: moved aside as damaged: 1 file", "port": "ok: is free", "model": "ok: tiny wrote a program in ",
 			"sandbox": ": level ", "clock": "ok: 20"}},
 		{"flags and environment", []string{"RECURGENT_RUNNERS=2"}, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: model from --model, openai-api-key from OPENAI_API_KEY"}},
 		{"somebody else's port", nil, []string{"--listen", strings.TrimPrefix(other.URL, "http://")}, 1, map[string]string{"port": "fail: address already in use", "model": "ok: "}},
@@ -118,12 +118,56 @@ func TestDoctorSaysWhy(t *testing.T) {
 			}
 		})
 	}
-	if r := m.Requests(); len(r) == 0 || len(r[0].Body["messages"].([]any)) != 1 || r[0].Body["tools"] != nil {
-		t.Errorf("the model was not asked one tiny question: %d requests", len(r))
+	if r := m.Requests(); len(r) == 0 || r[0].Body["tools"] == nil || r[0].Role != "calculator" {
+		t.Errorf("the model was not asked for a program as calls ask: %d requests", len(r))
 	}
 	left, err := filepath.Glob(filepath.Join(state, ".doctor-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("doctor left %v behind", left)
+	}
+}
+
+// What a first user has wrong is named by its step, with what to set.
+func TestDoctorNamesTheStep(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reply openaitest.Reply
+		base  string // the end of the address
+		step  string
+		parts []string
+	}{
+		"key":            {openaitest.Reply{Status: 401, Body: `{"error":{"message":"Incorrect API key"}}`}, "/v1", "key", []string{"Incorrect API key", "OPENAI_API_KEY"}},
+		"model":          {openaitest.Reply{Status: 404, Body: `{"error":{"message":"model \"tiny\" not found, try pulling it first"}}`}, "/v1", "model", []string{"try pulling", "--model", "the server has qwen3"}},
+		"no version":     {openaitest.Reply{Status: 404, Body: "404 page not found"}, "", "reached", []string{"/v1", "OPENAI_BASE_URL"}},
+		"context":        {openaitest.Reply{Status: 400, Body: `{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":3000,"n_ctx":2048}}`}, "/v1", "context", []string{"OLLAMA_CONTEXT_LENGTH"}},
+		"no program":     {rig.Text("I would rather not."), "/v1", "program", []string{"holds no program"}},
+		"does not check": {openaitest.Code("package tool\n\nimport \"os/exec\"\n\nfunc Run() {}\n"), "/v1", "compiles", []string{"os/exec"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := rig.NewModel(t, rig.Script{})
+			m.List("qwen3")
+			m.Default(func(openaitest.Request) openaitest.Reply { return c.reply })
+			env := append(rig.Environment(t.TempDir()), "OPENAI_BASE_URL="+strings.TrimSuffix(m.URL, "/v1")+c.base, "OPENAI_API_KEY="+rig.SecretKey)
+			out, errs, code := rig.Run(t, env, "doctor", "--json", "--listen", "127.0.0.1:0", "--model", "tiny")
+			var findings []finding
+			if err := json.Unmarshal([]byte(out), &findings); err != nil || code != 1 {
+				t.Fatalf("%d, %v: %s%s", code, err, out, errs)
+			}
+			for _, f := range findings {
+				if f.Check != "model" {
+					continue
+				}
+				if f.Result != "fail" || !strings.HasPrefix(f.Detail, c.step+": ") || f.Fix == "" || len(f.Steps) != 8 {
+					t.Errorf("got %+v", f)
+				}
+				for _, part := range c.parts {
+					if !strings.Contains(f.Detail, part) {
+						t.Errorf("%q lacks %q", f.Detail, part)
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -140,5 +184,6 @@ func TestDoctorOnATerminal(t *testing.T) {
 // A finding is what doctor --json prints of one check.
 type finding struct {
 	Check, Result, Detail, Fix string
+	Steps                      []struct{ Name, Result, Detail string }
 	Status                     *sandbox.Status
 }

@@ -61,6 +61,8 @@ type Server struct {
 	fallback func(Request) Reply
 	used     map[[2]string]int
 	requests []Request
+	models   []string      // that it lists; nil: it has no list
+	looks    int           // at the list
 	arrived  chan struct{} // closed and replaced at each request
 }
 
@@ -133,7 +135,7 @@ func (s *Server) Arrived(n int) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
-		writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{"id": "scripted", "object": "model"}}})
+		s.list(w, r)
 		return
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
@@ -150,6 +152,36 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	in.Repair = strings.Contains(in.Text, "<failed_code>")
 	reply, n := s.next(in)
 	s.send(w, r, in, reply, n)
+}
+
+// List has the server list models. Until then it has no list.
+func (s *Server) List(models ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.models = models
+}
+
+// Looks counts the requests for the list, which Requests leaves out.
+func (s *Server) Looks() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looks
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.looks++
+	models := s.models
+	s.mu.Unlock()
+	if models == nil || r.URL.Path != "/v1/models" {
+		writeJSON(w, http.StatusNotFound, errorBody("no list"))
+		return
+	}
+	var data []any
+	for _, id := range models {
+		data = append(data, map[string]any{"id": id, "object": "model"})
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
 func (s *Server) next(in Request) (Reply, int) {

@@ -1,5 +1,5 @@
 // System: the daemon itself.
-import { html } from '../core/html.js';
+import { html, useState } from '../core/html.js';
 import { exchange, get, Problem, withQuery } from '../core/api.js';
 import { href, setQuery } from '../core/route.js';
 import { can, who } from '../core/session.js';
@@ -7,6 +7,7 @@ import { ago, bytes, count, plural, source, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
 import { Shown, useLoad } from '../parts/load.js';
 import { Table } from '../parts/table.js';
+import { Action } from '../parts/action.js';
 
 /** optional is what a route answers, null where the daemon has none. @param {string} path @param {AbortSignal} signal */
 const optional = (path, signal) => get(path, {}, signal).catch((e) => {
@@ -42,7 +43,7 @@ export default function System({ query }) {
           ['Calls', count(t.total.calls)], ['Errors', count(t.total.errors)], ['Weak successes', count(t.total.weak_successes)], ['Corrections', count(t.total.corrections)],
           ['Programs', tally(t.total.program_source, source)], ['Error types', tally(t.total.error_type)], ['Tools', `${count(t.known_tools.tools)}, ${plural(t.known_tools.new, 'new one')}`]]} />`}</${Shown}></${Section}>
       </div><div>
-        <${Section} title="Model"><${Facts} of=${[['Provider', v.provider], ['Model', v.model], ['Prompt', v.prompt_version], ['Tools in a prompt', count(v.known_tools_prompt_limit)]]} /></${Section}>
+        <${Model} version=${v} status=${now.data?.model} onChecked=${now.reload} />
         <${Section} title="Store"><${Facts} of=${[['Kind', v.store], ['Durability', v.durability], ['Schema', count(v.toolstore_schema_version)]]} /></${Section}>
         <${Section} title="Sandbox" actions=${html`<${Badge} text=${v.sandbox.level} kind=${v.sandbox.level === 'full' ? 'good' : 'warn'} />`} note="What confines programs. Tested at every start.">
           <${Table} label="Layers" rows=${Object.entries(v.sandbox.layers || {})} columns=${[{ title: 'Layer', wide: true, cell: (/** @type {any} */ l) => words(l[0]) }, { title: 'State', cell: (/** @type {any} */ l) => html`<${Badge} text=${l[1].split(' ')[0]} kind=${v.sandbox.level === 'full' && l[1].startsWith('off') ? 'plain' : undefined} /> <span class="quiet">${l[1].split(' ').slice(1).join(' ')}</span>` }]} />
@@ -65,6 +66,23 @@ const Now = ({ of }) => html`<${Section} title="Now" note="Counts are since the 
   ['Journal', `${bytes(of.store.journal_bytes)}, ${plural(of.store.commits, 'commit')}, ${plural(of.store.fsyncs, 'fsync')}, ${count(of.store.checkpoint_lag_entries)} behind`],
   ['Corrupt files', of.store.quarantined_files > 0 && count(of.store.quarantined_files)],
 ]} /></${Section}>`;
+
+/** Model is the daemon's model: how it did of late, how it is asked, and a check. @param {{version: any, status: any, onChecked?: () => void}} p */
+const Model = ({ version: v, status, onChecked }) => {
+  const [check, setCheck] = useState(/** @type {any} */ (null));
+  const of = check?.model || status;
+  const failing = of?.last_error && !(of.last_ok_at > of.last_error.at);
+  return html`<${Section} title="Model" actions=${of && html`<${Badge} text=${failing ? 'fails' : of.last_ok_at ? 'answers' : 'not asked yet'} kind=${failing ? 'bad' : of.last_ok_at ? 'good' : 'plain'} />`}>
+    <${Facts} of=${[['Provider', v.provider], ['Model', v.model], ['Server', of?.base_url], ['Answered', of?.last_ok_at && ago(of.last_ok_at)],
+      ['Failed', of?.last_error && `${ago(of.last_error.at)}: ${of.last_error.message}`], ['Prompt', v.prompt_version], ['Tools in a prompt', count(v.known_tools_prompt_limit)]]} />
+    ${of && html`<details><summary>How it is asked</summary><${Table} label="How it is asked" rows=${Object.entries(of.profile)} columns=${[
+      { title: 'What', cell: (/** @type {any} */ f) => words(f[0]) }, { title: 'How', cell: (/** @type {any} */ f) => (f[0] === 'context' && !f[1].value ? 'unknown' : String(f[1].value)) },
+      { title: 'Learned from', wide: true, cell: (/** @type {any} */ f) => f[1].learned_from && html`${f[1].learned_from} <span class="quiet">${ago(f[1].at)}</span>` }]} /></details>`}
+    ${v.provider !== 'replay' && html`<${Action} label="Check the model" path="/v1/system/model/check" scope="operate" confirm="The model writes a small program, which costs about 3,000 tokens." done="The model was checked." onDone=${(/** @type {any} */ reply) => { setCheck(reply); onChecked?.(); }} />`}
+    ${check && html`<${Table} label="Check of the model" rows=${check.steps} columns=${[{ title: 'Step', cell: (/** @type {any} */ s) => words(s.name) },
+      { title: 'Result', cell: (/** @type {any} */ s) => html`<${Badge} text=${s.result} kind=${({ ok: 'good', warn: 'warn', failed: 'bad' })[/** @type {string} */ (s.result)] || 'plain'} />` }, { title: 'Detail', wide: true, cell: (/** @type {any} */ s) => s.detail }]} />`}
+  </${Section}>`;
+};
 
 /** @param {Record<string, number>} counts */
 const tally = (counts, name = words) => Object.entries(counts || {}).map(([k, n]) => `${count(n)} ${name(k)}`).join(', ');

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// A modelStep is a part of the finding on the model.
+type modelStep struct {
+	Name   string `json:"name"`
+	Result string `json:"result"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// checkModel has the model write a small program, by the way that calls use. A recording is only read.
+func checkModel(ctx context.Context, o Options) finding {
+	p, err := provider.New(o.ProviderOptions())
+	if err != nil {
+		return finding{Check: "model", Result: checkFail, Detail: err.Error(), Fix: "see --provider, --recording and OPENAI_BASE_URL"}
+	}
+	if c, ok := p.(io.Closer); ok {
+		defer c.Close() // nothing was written
+	}
+	server := provider.ServerOf(p)
+	if server == nil {
+		return finding{Check: "model", Result: checkWarn, Detail: "a recording answers; it knows its own methods only", Fix: "set OPENAI_API_KEY or OPENAI_BASE_URL for any method at all"}
+	}
+	box, err := sandbox.New(gateOptions(o))
+	if err != nil {
+		return finding{Check: "model", Result: checkFail, Detail: "no program can be compiled here: " + err.Error(), Fix: "see docs/security.md"}
+	}
+	defer box.Close() // it ran no program
+	c := app.CheckModel(ctx, server, o.FetchMax, box, provider.Request{Owner: agent.Owner{Namespace: agent.DefaultNamespace, Name: "doctor"}})
+	return modelFinding(server, c)
+}
+
+const modelFix = "check OPENAI_BASE_URL, OPENAI_API_KEY and --model (docs/models.md); kept programs go on without it"
+
+// modelFinding reports the check of the model with its steps.
+func modelFinding(server *provider.OpenAI, c provider.Check) finding {
+	f := finding{Check: "model", Result: checkOK, Detail: fmt.Sprintf("%s wrote a program in %s (%s)", server.Status().Model, c.Took.Round(time.Millisecond), text.Plural(c.Usage.PromptTokens+c.Usage.CompletionTokens, "token"))}
+	for _, s := range c.Steps {
+		f.Steps = append(f.Steps, modelStep{s.Name, s.Result, text.OneLine(s.Detail)})
+		if s.Result == provider.StepWarn && f.Result == checkOK {
+			f.Result, f.Fix = checkWarn, "docs/models.md says what each server needs"
+		}
+		if s.Result == provider.StepFailed {
+			f.Result, f.Fix = checkFail, modelFix
+			f.Detail = text.OneLine(s.Name + ": " + s.Detail)
+		}
+	}
+	if errors.Is(c.Err, provider.ErrInvalidPayload) {
+		f.Fix = "name a model that can write Go in --model; kept programs go on without it"
+	}
+	return f
+}
+
+// gateOptions are those of a sandbox that only gates.
+func gateOptions(o Options) sandbox.Options {
+	so := o.SandboxOptions()
+	so.Require, so.Blank, so.Dir = string(sandbox.LevelProcess), 0, ""
+	return so
+}
+
+// stepLines lists what the check of the model looked at.
+func stepLines(colours text.Palette, steps []modelStep) []string {
+	styles := map[string]string{provider.StepOK: text.Good, provider.StepWarn: text.Warn, provider.StepFailed: text.Bad, provider.StepUnknown: text.Faint}
+	words := map[string]string{provider.StepOK: "ok", provider.StepWarn: "warn", provider.StepFailed: "fail", provider.StepUnknown: "-"}
+	var lines []string
+	for _, s := range steps {
+		lines = append(lines, strings.TrimRight(strings.Repeat(" ", 17)+colours.Paint(styles[s.Result], text.Pad(words[s.Result], 4))+" "+text.Pad(s.Name, 8)+" "+text.Plain(s.Detail), " "))
+	}
+	return lines
+}
