@@ -120,6 +120,11 @@ func (o *Options) ProviderOptions() provider.Options {
 	po := provider.Options{Kind: o.Provider, OpenAI: provider.DefaultOpenAIOptions(), Recording: o.Recording, Embedded: demoRecording}
 	po.OpenAI.Key, po.OpenAI.BaseURL, po.OpenAI.Timeout = o.OpenAIKey, o.OpenAIBaseURL, o.ProviderTimeout
 	po.OpenAI.Model = o.Model
+	for _, line := range o.SecretHeaders {
+		if _, value, ok := splitHeader(line); ok {
+			po.OpenAI.Secrets = append(po.OpenAI.Secrets, value)
+		}
+	}
 	po.OpenAI.MaxCompletion, po.OpenAI.Context, po.OpenAI.Header = o.MaxCompletionTokens, o.ModelContext, o.modelHeader()
 	return po
 }

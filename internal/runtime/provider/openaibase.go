@@ -88,9 +88,10 @@ func secretsOf(o OpenAIOptions) (out []string) {
 	if o.Key != "" {
 		out = append(out, o.Key)
 	}
-	for _, values := range o.Header {
-		for _, v := range values {
-			add(v)
+	for _, s := range o.Secrets {
+		add(s)
+		if _, credentials, ok := strings.Cut(s, " "); ok { // after the scheme
+			add(credentials)
 		}
 	}
 	u, err := url.Parse(o.BaseURL)

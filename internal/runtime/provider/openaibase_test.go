@@ -37,6 +37,7 @@ func TestGateways(t *testing.T) {
 			t.Parallel()
 			p, s := start(t, func(o *provider.OpenAIOptions) {
 				o.BaseURL, o.Key, o.Header = strings.TrimSuffix(o.BaseURL, "/v1")+tt.base, tt.key, tt.header
+				o.Secrets = tt.header["Authorization"]
 			})
 			s.Answer("r", "m", openaitest.Code(source), openaitest.Reply{Status: 401, Body: errorBody("not with open-sesame, b3BlbjpzZXNhbWU= or " + key)})
 			if _, err := p.Program(t.Context(), request()); err != nil {

@@ -68,12 +68,14 @@ func (p *OpenAI) judge(e *Error, r *refusal, seen *seen) {
 	if j.outcome != final && seen.header.Get("X-Should-Retry") == "false" {
 		j.outcome = final
 	}
-	e.Reason, e.step, e.refusal, e.retryAfter = j.reason, j.step, r, r.after
+	e.Reason, e.refusal, e.retryAfter = j.reason, r, r.after
 	e.transient, e.loading = j.outcome == transient, j.outcome == loading
 	e.free = j.free || r.status < 500 && r.status != http.StatusRequestTimeout
 	if r.unlucky {
 		e.Type, e.Reason, e.said, e.Unread, e.transient = agent.ErrInvalidCode, ReasonInvalidPayload, r.said, true, false
+		j.says, j.advice, j.step = "the model's server could not read the model's answer as a call", "", stepNone
 	}
+	e.step = j.step
 	text := r.text
 	if text == "" {
 		text = "no reason given"

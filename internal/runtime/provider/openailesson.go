@@ -86,12 +86,14 @@ func guess(w way, r *refusal) (way, bool) {
 	return next, next != w && !r.unlucky && !r.page && (clientFault || template) && vague.MatchString(r.words)
 }
 
+var wantsStream = regexp.MustCompile(`only|must|require|enable|stream=|non-stream|set to|should|instead`)
+
 func nextStream(_ *question, w way, r *refusal) (lesson, bool) {
 	switch {
 	case w.stream && !w.uncounted && (strings.Contains(r.words, "stream_options") || strings.HasPrefix(r.param, "stream_options")):
 		w.uncounted = true
 		return lesson{aspect: aspectUncounted, way: w, lasts: anHour}, true
-	case w.flipped:
+	case w.flipped || !w.stream && r.param != "stream" && !wantsStream.MatchString(r.words):
 		return lesson{}, false
 	default:
 		w.stream, w.flipped = !w.stream, true
@@ -147,8 +149,8 @@ func nextTools(q *question, w way, r *refusal) (lesson, bool) {
 // nextContext leaves the reply what the prompt does not take of the context.
 func nextContext(q *question, w way, r *refusal) (lesson, bool) {
 	most := w.room(q)
-	if r.context == 0 && r.stated(most) > 0 {
-		return lesson{}, false // it speaks of the context, and states a limit
+	if r.context == 0 && (r.stated(most) > 0 || strings.Contains(r.words, "extra input")) {
+		return lesson{}, false // it speaks of the limit, by its size or by its name
 	}
 	was := w
 	if n := firstNumber(saysRequested, r.words) - most; n > 0 && n < r.context {
@@ -166,8 +168,11 @@ func nextContext(q *question, w way, r *refusal) (lesson, bool) {
 	}
 	l.way = w
 	fits := w.context == 0 || w.prompt == 0 || w.context-w.prompt >= leastReply
-	return l, w != was && fits && w.room(q) >= leastReply
+	return l, w != was && fits && w.half <= maxHalf && w.room(q) >= leastReply
 }
+
+// maxHalf bounds how often the reply's part of a context is halved where figures are not stated: the prompt alone may be too long.
+const maxHalf = 3
 
 var refusedName = regexp.MustCompile("(?:use|try|instead of|replace with|in favou?r of) ['\"`]?(max_(?:completion_)?tokens)")
 

@@ -12,7 +12,8 @@ import (
 type OpenAIOptions struct {
 	Key           string        // sent as the bearer token; "" sends none
 	BaseURL       string        // up to and with /v1; a query goes with every request; "" is OpenAI's own
-	Header        http.Header   // sent with every request, in place of what would be sent otherwise; never disclosed
+	Header        http.Header   // sent with every request, in place of what would be sent otherwise
+	Secrets       []string      // values of Header, and others, that are never disclosed
 	Timeout       time.Duration // of one request; a request that takes longer is not sent again
 	MaxTries      int           // requests made for one question, the first included
 	RetryBudget   time.Duration // no retry starts later than this after the first request

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 
@@ -54,9 +55,20 @@ func TestModelThatFails(t *testing.T) {
 	if n := strings.Count(d.Output.String(), "the model answers again"); n != 1 || warnings() != 2 {
 		t.Errorf("%d lines say that it answers again, %d warnings", n, warnings())
 	}
-	if got := modelOf(d); got["last_ok_at"].(string) < got["last_error"].(map[string]any)["at"].(string) {
-		t.Errorf("after: %v", got)
+	now := modelOf(d)
+	if at(t, now["last_ok_at"]).Before(at(t, now["last_error"].(map[string]any)["at"])) {
+		t.Errorf("after: %v", now)
 	}
+}
+
+func at(t *testing.T, v any) time.Time {
+	t.Helper()
+	text, _ := v.(string)
+	when, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return when
 }
 
 // What nobody has called yet is looked at once, by the list of models, which costs nothing: a wrong name is logged.

@@ -71,7 +71,7 @@ const Now = ({ of }) => html`<${Section} title="Now" note="Counts are since the 
 const Model = ({ version: v, status, onChecked }) => {
   const [check, setCheck] = useState(/** @type {any} */ (null));
   const of = check?.model || status;
-  const failing = of?.last_error && !(of.last_ok_at > of.last_error.at);
+  const failing = of?.last_error && !(of.last_ok_at && Date.parse(of.last_ok_at) >= Date.parse(of.last_error.at));
   return html`<${Section} title="Model" actions=${of && html`<${Badge} text=${failing ? 'fails' : of.last_ok_at ? 'answers' : 'not asked yet'} kind=${failing ? 'bad' : of.last_ok_at ? 'good' : 'plain'} />`}>
     <${Facts} of=${[['Provider', v.provider], ['Model', v.model], ['Server', of?.base_url], ['Answered', of?.last_ok_at && ago(of.last_ok_at)],
       ['Failed', of?.last_error && `${ago(of.last_error.at)}: ${of.last_error.message}`], ['Prompt', v.prompt_version], ['Tools in a prompt', count(v.known_tools_prompt_limit)]]} />
