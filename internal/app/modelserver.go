@@ -76,7 +76,7 @@ type loader interface {
 func CheckModel(ctx context.Context, server *provider.OpenAI, fetchMax Bytes, box loader, r provider.Request) provider.Check {
 	r.Kind, r.Role, r.Method = provider.KindForge, "calculator", "add"
 	r.Messages = prompt.Program(prompt.Input{Kind: r.Kind, Role: r.Role, Method: r.Method, Args: []json.RawMessage{json.RawMessage("2"), json.RawMessage("3")},
-		Dialect: allow.Dialect(), FetchMax: fetchMax.String()})
+		Dialect: allow.Dialect(), FetchMax: fetchMax.String(), ModelContext: server.Context(server.Status().Model)})
 	return server.Check(ctx, r, func(ctx context.Context, code string) (string, error) {
 		facts, refused := box.Load(ctx, sandbox.Program{Source: code, Checksum: agent.Checksum(code)}, r.Owner)
 		if refused != nil {

@@ -171,6 +171,9 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p parts) error {
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()
 	ro.FetchMax = o.FetchMax.String()
+	if p.server != nil {
+		ro.ModelContext = p.server.Context
+	}
 	p.runtime, p.room, p.maxBody, p.named = ro, &files.Room{}, api.DefaultOptions().MaxBody, named(o)
 	patch, err := agent.PolicyPatchOf(o.Policy)
 	if err != nil {

@@ -42,7 +42,9 @@ type Options struct {
 
 	AllowImport func(path string) bool // whether a stored program may still import the package; required
 	Dialect     string                 // what prompts say of the allowed packages
-	FetchMax    string                 // what prompts say of the largest body of a fetch, such as "16 MiB"
+	// ModelContext returns how many tokens a model can read and write together, 0 where that is not known; nil: it never is.
+	ModelContext func(model string) int
+	FetchMax     string // what prompts say of the largest body of a fetch, such as "16 MiB"
 
 	CommitTimeout time.Duration // of one store commit
 	CancelGrace   time.Duration // how long Stop waits for canceled calls to commit

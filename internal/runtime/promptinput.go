@@ -17,7 +17,7 @@ import (
 // history) is left out: a poorer prompt is better than no program.
 func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) []provider.Message {
 	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: c.shown().args, Kwargs: c.shownKwargs(), Depth: c.depth, Contract: c.terms.contract,
-		KnownTools: c.knownTools(ctx), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, ContextKeys: contextShapes(c.memory),
+		KnownTools: c.knownTools(ctx), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
 	c.previewHistory(ctx, &in)
 	if c.dispatch() {
@@ -43,6 +43,14 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.
 		messages[i].Content = c.shown().known.String(messages[i].Content)
 	}
 	return messages
+}
+
+// modelContext is how many tokens the call's model can read and write together; 0 where that is not known.
+func (c *opened) modelContext() int {
+	if c.r.o.ModelContext == nil {
+		return 0
+	}
+	return c.r.o.ModelContext(c.model())
 }
 
 func contextShapes(memory map[string]json.RawMessage) map[string]string {

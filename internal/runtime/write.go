@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
@@ -163,9 +164,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 	}
 	w.before = w.reachBefore(ctx, q.predecessor)
 	for {
-		messages := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.res.attempts...))
-		w.res.system, w.res.user = promptTexts(messages)
-		reply, err := w.ask(ctx, q.kind, messages)
+		reply, err := w.answer(ctx, q)
 		if err != nil {
 			w.res.failure, w.res.class = unanswered(ctx, err)
 			return w.res
@@ -187,6 +186,23 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 		}
 		q = next
 	}
+}
+
+// answer renders the request and has the model answer it. Where that shows that its context is too small, a request that is shorter for that follows.
+func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, error) {
+	render := func() []provider.Message {
+		messages := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.res.attempts...))
+		w.res.system, w.res.user = promptTexts(messages)
+		return messages
+	}
+	messages := render()
+	reply, err := w.ask(ctx, q.kind, messages)
+	if provider.TooLong(err) {
+		if shorter := render(); !slices.Equal(shorter, messages) {
+			return w.ask(ctx, q.kind, shorter)
+		}
+	}
+	return reply, err
 }
 
 // load has the gate check the program.

@@ -30,3 +30,9 @@ func Again(messages []Message, err error) ([]Message, bool) {
 	last.Content += "\n\n" + note
 	return again, true
 }
+
+// TooLong reports whether the error says that the prompt does not fit into the model's context.
+func TooLong(err error) bool {
+	var failed *Error
+	return errors.As(err, &failed) && failed.step == stepContext
+}

@@ -118,6 +118,12 @@ func (p *OpenAI) learn(model string, l lesson) {
 	p.profiles[model] = learned
 }
 
+// Context is how many tokens the model holds, prompt and reply together; 0: unknown.
+func (p *OpenAI) Context(model string) int {
+	w, _ := p.known(model)
+	return w.context
+}
+
 // Profile returns what is known of the model.
 func (p *OpenAI) Profile(model string) Profile {
 	w, facts := p.known(model)

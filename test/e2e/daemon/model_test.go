@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -153,5 +154,24 @@ func TestProfileOfModel(t *testing.T) {
 	}
 	if r := m.Requests()[0]; r.Header.Get("X-Team") != "a, b" {
 		t.Errorf("headers %v", r.Header)
+	}
+}
+
+// A prompt that does not fit is followed by one that is short for the context which the refusal states; from then on requests are short at once.
+func TestShortForASmallContext(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{})
+	m.Default(func(r openaitest.Request) openaitest.Reply {
+		if n := len(r.Text) / 4; n > 2000 {
+			return openaitest.Reply{Status: 400, Body: fmt.Sprintf(`{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":%d,"n_ctx":2048}}`, n)}
+		}
+		return openaitest.Code(rig.ProgAdd)
+	})
+	d := rig.Start(t, m).One()
+	s := d.Session("r")
+	d.WantValue(d.Call(s, "m", 1, 2), 3, "generated")
+	d.WantValue(d.Call(s, "n", 1, 2), 3, "generated")
+	if n := m.Count("", ""); n != 3 {
+		t.Errorf("%d requests", n)
 	}
 }
