@@ -78,6 +78,13 @@ func (s *services) enter() bool {
 
 func (s *services) release() { s.users.Add(-1) }
 
+func newKeeper(name agent.Namespace, p parts, policy func() *agent.Policy) (*files.Keeper, error) {
+	o := files.DefaultOptions()
+	o.Store, o.Namespace, o.Now, o.Policy, o.Room = p.runtime.Store, name, p.runtime.Now, policy, p.room
+	o.MaxFile, o.MaxAll = int64(p.options.FileMax), int64(p.options.FilesMax)
+	return files.New(o)
+}
+
 // newServices wires the services of a namespace.
 func newServices(ctx context.Context, name agent.Namespace, p parts) (*services, error) {
 	ro, b := p.runtime, p.build
@@ -95,10 +102,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	}
 	secrets.Use(held)
 	var run *runtime.Runtime
-	fo := files.DefaultOptions()
-	fo.Store, fo.Namespace, fo.Now, fo.Policy, fo.Room = ro.Store, name, ro.Now, func() *agent.Policy { return run.PolicyInForce() }, p.room
-	fo.MaxFile, fo.MaxAll = int64(p.options.FileMax), int64(p.options.FilesMax)
-	kept, err := files.New(fo)
+	kept, err := newKeeper(name, p, func() *agent.Policy { return run.PolicyInForce() })
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
@@ -188,23 +187,6 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 	}
 }
 
-// answer renders the request and has the model answer it. Where that shows that its context is too small, a request that is shorter for that follows.
-func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, error) {
-	render := func() []provider.Message {
-		messages := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.res.attempts...))
-		w.res.system, w.res.user = promptTexts(messages)
-		return messages
-	}
-	messages := render()
-	reply, err := w.ask(ctx, q.kind, messages)
-	if provider.TooLong(err) {
-		if shorter := render(); !slices.Equal(shorter, messages) {
-			return w.ask(ctx, q.kind, shorter)
-		}
-	}
-	return reply, err
-}
-
 // load has the gate check the program.
 func (w *writer) load(ctx context.Context, q forgeRequest, code, checksum string) (*report.Facts, *sandbox.Failure) {
 	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": checksum})
@@ -235,36 +217,6 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, code, checksum str
 	w.res.guardrails++
 	return forgeRequest{kind: provider.KindRepair, trigger: q.trigger, predecessor: q.predecessor, basis: failing{code: code, checksum: checksum,
 		class: string(agent.ClassIntrinsic), reason: why.Type, attempt: j}}, true
-}
-
-// ask has the model answer. After a reply that cannot be read it is asked once more, and learns why, where the budget has room for that.
-func (w *writer) ask(ctx context.Context, kind string, messages []provider.Message) (provider.Reply, error) {
-	res := &w.res
-	for try := 1; ; try++ {
-		began := w.r.o.Now()
-		question := w.span.Ask(w.model(), began)
-		answered := w.spent.sent()
-		reply, err := w.r.model.Program(ctx, provider.Request{Kind: kind, Role: w.role, Method: w.method, Model: w.model(),
-			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.r.Owner(w.owner), Charge: w.charge()})
-		res.requested++
-		outcome, usage := provider.Answered(err, reply.Usage)
-		res.usage.Add(usage)
-		answered(usage)
-		ended := w.r.o.Now()
-		question.Answered(outcome, reply.Model, usage, ended)
-		w.r.metrics.ObserveProvider(outcome, ended.Sub(began), usage, w.traceID)
-		w.r.metrics.ObserveReply(string(provider.FormOf(reply, err)))
-		if err == nil {
-			return reply, nil
-		}
-		again, ok := provider.Again(messages, err)
-		if !ok || try >= min(2, w.policy.MaxGenerationAttempts) {
-			return provider.Reply{}, err
-		}
-		messages = again
-		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: w.id + ".p", Stage: stageValidation,
-			ErrorType: agent.ErrInvalidCode, ErrorMessage: Clip(err.Error(), 400)})
-	}
 }
 
 // unanswered is the outcome when the model gave no program: an external source failed, or somebody ended the call.

@@ -27,3 +27,10 @@ func collectModel(ch chan<- prometheus.Metric, d *prometheus.Desc, read func() M
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, seconds, outcome)
 	}
 }
+
+// ObserveReply counts a model's reply to a request for a program by its form; "" is none.
+func (m *Metrics) ObserveReply(form string) {
+	if form != "" {
+		m.replies.inc(form)
+	}
+}

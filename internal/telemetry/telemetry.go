@@ -274,13 +274,6 @@ func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage
 	}
 }
 
-// ObserveReply counts a model's reply to a request for a program by its form; "" is none.
-func (m *Metrics) ObserveReply(form string) {
-	if form != "" {
-		m.replies.inc(form)
-	}
-}
-
 // Saved counts what a warm call did not spend: what forging its program took.
 func (m *Metrics) Saved(requests, tokens int) {
 	m.savedRequests.Add(float64(max(requests, 0)))

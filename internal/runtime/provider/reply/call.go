@@ -47,7 +47,7 @@ func (r *reader) broken(i int) (piece, bool) {
 		}
 		end := at + e[0]
 		if code, ok := r.literally(body[:end]); ok {
-			return r.mended(i, i+m[1]+end, code), true
+			return r.closedAt(i, i+m[1]+end, code), true
 		}
 		at = end + 1
 	}
@@ -69,8 +69,8 @@ func (r *reader) literally(raw string) (string, bool) {
 	return "", false
 }
 
-// mended is the call of a program whose string ends at a place, with the members that stand behind it.
-func (r *reader) mended(i, end int, code string) piece {
+// closedAt is the call of a program whose string ends at a place, with the members that stand behind it.
+func (r *reader) closedAt(i, end int, code string) piece {
 	args := newObject()
 	p := &lenient{s: r.s[end+1:], left: maxValues}
 	if v, ok := p.members('}'); ok {

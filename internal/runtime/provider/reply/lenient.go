@@ -1,12 +1,10 @@
 package reply
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // Bounds of what is read as one value.
@@ -14,104 +12,6 @@ const (
 	maxDepth  = 64
 	maxValues = 500_000
 )
-
-// A value is nil, a bool, a json.Number, a text, a []any or an *object.
-
-// text is a string as it was written: what stands between its quotes, and what that means.
-type text struct {
-	raw, value string
-	style      style
-}
-
-// style is how a string was quoted.
-type style int
-
-const (
-	styleJSON   style = iota // in double quotes
-	stylePython              // in single or triple quotes, or in a call as Python writes it
-	styleRaw                 // without escapes
-)
-
-// object is an object in the order in which it was written.
-type object struct {
-	keys   []string
-	values map[string]any
-	twice  map[string]bool // keys that came again with another value
-}
-
-func (o *object) get(key string) any {
-	if o == nil {
-		return nil
-	}
-	return o.values[key]
-}
-
-func (o *object) put(key string, v any) {
-	old, again := o.values[key]
-	switch {
-	case !again:
-		o.keys = append(o.keys, key)
-	case !bytes.Equal(encode(old), encode(v)):
-		if o.twice == nil {
-			o.twice = map[string]bool{}
-		}
-		o.twice[key] = true
-	}
-	o.values[key] = v
-}
-
-func newObject() *object { return &object{values: map[string]any{}} }
-
-// textOf returns a value that is a string.
-func textOf(v any) string {
-	t, _ := v.(text)
-	return t.value
-}
-
-// encode writes a value as JSON.
-func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	write(&b, v)
-	return b.Bytes()
-}
-
-func write(b *bytes.Buffer, v any) {
-	switch v := v.(type) {
-	case text:
-		b.Write(quoted(v.value))
-	case []any:
-		b.WriteByte('[')
-		for i, e := range v {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			write(b, e)
-		}
-		b.WriteByte(']')
-	case *object:
-		b.WriteByte('{')
-		for i, k := range v.keys {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.Write(quoted(k))
-			b.WriteByte(':')
-			write(b, v.values[k])
-		}
-		b.WriteByte('}')
-	default:
-		raw, _ := json.Marshal(v) // nil, a bool, or a number that was checked
-		b.Write(raw)
-	}
-}
-
-func quoted(s string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always encodes
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
 
 // A lenient parser reads JSON as models and servers write it: raw line breaks in strings, other quotes, bare keys, the literals of Python
 // and JavaScript, comments, commas too many or too few. What is JSON is read as JSON.
@@ -378,74 +278,4 @@ func (p *lenient) string() (text, bool) {
 	}
 	p.i = len(p.s)
 	return t, false
-}
-
-func (t text) decode() string {
-	switch t.style {
-	case styleRaw:
-		return t.raw
-	case stylePython:
-		return unescape(t.raw, pythonEscapes)
-	}
-	return unescape(t.raw, jsonEscapes)
-}
-
-// Escapes by the character behind the backslash. Others are kept as they are: JSON has none, and of what was meant the program decides.
-var (
-	jsonEscapes   = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`, '/': "/", '\'': "'", '`': "`"}
-	pythonEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`, '\'': "'", '`': "`",
-		'a': "\a", 'v': "\v", '0': "\x00", '\n': ""}
-	quoteEscapes = map[byte]string{'"': `"`}
-)
-
-// unescape replaces the escapes of a string.
-func unescape(raw string, escapes map[byte]string) string {
-	if !strings.Contains(raw, `\`) {
-		return raw
-	}
-	var b strings.Builder
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' || i+1 == len(raw) {
-			b.WriteByte(raw[i])
-			continue
-		}
-		i++
-		if to, ok := escapes[raw[i]]; ok {
-			b.WriteString(to)
-			continue
-		}
-		if r, n := unicodeEscape(raw[i:]); n > 0 && escapes['n'] != "" {
-			b.WriteRune(r)
-			i += n - 1
-			continue
-		}
-		b.WriteByte('\\')
-		b.WriteByte(raw[i])
-	}
-	return b.String()
-}
-
-// unicodeEscape reads uXXXX, with its second half where there is one, and returns how long it is.
-func unicodeEscape(s string) (rune, int) {
-	high, ok := hex4(s)
-	if !ok {
-		return 0, 0
-	}
-	if high >= 0xd800 && high < 0xdc00 && len(s) > 5 && s[5] == '\\' {
-		if low, ok := hex4(s[6:]); ok && low >= 0xdc00 && low < 0xe000 {
-			return (high-0xd800)<<10 + (low - 0xdc00) + 0x10000, 11
-		}
-	}
-	if !utf8.ValidRune(high) {
-		high = utf8.RuneError
-	}
-	return high, 5
-}
-
-func hex4(s string) (rune, bool) {
-	if len(s) < 5 || s[0] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(s[1:5], 16, 32)
-	return rune(n), err == nil
 }

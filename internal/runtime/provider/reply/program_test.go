@@ -2,8 +2,6 @@ package reply_test
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -249,8 +247,11 @@ var unfinished = []struct {
 // A draft that thoughts reject is never the program, however both are written.
 func TestThoughtsHoldNoProgram(t *testing.T) {
 	t.Parallel()
-	for _, th := range thoughts {
-		for _, d := range writers {
+	for k, th := range thoughts {
+		for j, d := range writers {
+			if testing.Short() && (k+j)%4 != 0 { // thousands of pairs
+				continue
+			}
 			before := th.open + d.write(draft) + "\nNo, that is wrong.\n" + th.end
 			for i, a := range writers {
 				if i%5 != len(th.name)%5 && a.name != "fence" && a.name != d.name {
@@ -280,6 +281,3 @@ func TestThoughtsHoldNoProgram(t *testing.T) {
 		}
 	}
 }
-
-var _ = errors.As
-var _ = fmt.Sprint

@@ -23,8 +23,12 @@ const (
 
 func (r rank) parses() bool { return r == rankWhole || r == rankHelper }
 
-// maxSource bounds a text that is parsed as Go. Longer programs are refused elsewhere.
-const maxSource = 256 << 10
+// Bounds of a text that is parsed as Go: its bytes, and the brackets that are open at once. Longer programs are refused elsewhere. Within them the
+// parser's stack takes at most 64 MB, of a hostile text.
+const (
+	maxSource   = 256 << 10
+	maxBrackets = 1000
+)
 
 var (
 	declaresRun = regexp.MustCompile(`(?m)^[ \t]*func[ \t]+Run[ \t]*\(`)
@@ -53,11 +57,29 @@ func rankOf(source string) rank {
 }
 
 func parseGo(source string) *ast.File {
+	if nesting(source) > maxBrackets {
+		return nil
+	}
 	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
 	if err != nil {
 		return nil
 	}
 	return file
+}
+
+// nesting returns how many brackets are open at once, those in texts and comments included.
+func nesting(source string) int {
+	open, most := 0, 0
+	for i := range len(source) {
+		switch source[i] {
+		case '(', '[', '{':
+			open++
+			most = max(most, open)
+		case ')', ']', '}':
+			open = max(0, open-1)
+		}
+	}
+	return most
 }
 
 func rankOfFile(file *ast.File) rank {
