@@ -140,22 +140,6 @@ func (m *Metrics) newCalls(f factory) {
 	m.errors = f.set("recurgent_call_errors_total", "Error outcomes by type; types that only programs use are other.", "error_type", append(agent.ErrorTypes(), other))
 }
 
-func (m *Metrics) newModel(f factory) {
-	m.provider = f.set("recurgent_provider_requests_total", "Questions put to the model, retries not counted apart, by how they ended.", "outcome", providerOutcomes)
-	m.providerDuration = f.histogram("recurgent_provider_request_duration_seconds", "Time of a question to the model, retries included.", modelBuckets)
-	m.replies = f.set("recurgent_model_replies_total", "Replies to requests for a program, by where the program was: the arguments of a tool call, a call written into the text, a fence or bare source, or nowhere.", "form", replyForms)
-	m.modelRequests = f.counter("recurgent_model_requests_total", "Requests sent to the model's server, retries included.")
-	tokens := f.counterVec("recurgent_provider_tokens_total", "Tokens which the provider counted.", "direction")
-	m.promptTokens, m.completionTokens = tokens.WithLabelValues("prompt"), tokens.WithLabelValues("completion")
-	m.savedRequests = f.counter("recurgent_saved_model_requests_total", "Model requests that warm calls did not need, by what forging their programs took.")
-	m.savedTokens = f.counter("recurgent_saved_tokens_total", "Tokens that warm calls did not need, by what forging their programs took.")
-	m.repairs = f.set("recurgent_repairs_total", "Repairs by the model, by whether the repaired program answered.", "result", results)
-	m.regenerations = f.counter("recurgent_regenerations_total", "Programs forged anew over an earlier generation.")
-	m.verdicts = f.set("recurgent_verdicts_total", "What people said of calls, by verdict.", "verdict", verdictKinds)
-	m.fetches = f.set("recurgent_fetches_total", "Fetches of programs, by where the answer came from (live, or of the answers that are kept), or by what went wrong.", "result", fetchResults)
-	m.guardrails = f.set("recurgent_guardrails_total", "Programs refused by a guardrail, by type.", "type", guardrailTypes)
-}
-
 func (m *Metrics) newQuality(f factory) {
 	m.contractChecks = f.set("recurgent_contract_checks_total", "Values checked against a contract.", "result", results)
 	m.mismatches = f.set("recurgent_contract_violations_total", "Contract violations by mismatch.", "mismatch", mismatches)
@@ -259,20 +243,6 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 
 // AppendFailed counts a call that ended, but whose commit failed: neither its history record nor its log entry was kept.
 func (m *Metrics) AppendFailed() { m.historyAppends.inc(result(false)) }
-
-// ObserveProvider counts a question to the model: how it ended (one of ok, rate_limited, server_error, network, timeout,
-// rejected, no_answer, invalid_payload, cut_off, canceled), how long it took with its retries, what it cost, and the trace of the
-// call that asked ("" for none).
-func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage, traceID string) {
-	m.provider.inc(outcome)
-	observe(m.providerDuration, d.Seconds(), traceLabel(traceID))
-	m.modelRequests.Add(float64(max(u.ModelRequests, 0)))
-	m.promptTokens.Add(float64(max(u.PromptTokens, 0)))
-	m.completionTokens.Add(float64(max(u.CompletionTokens, 0)))
-	if m.namespace != nil {
-		m.namespace.ask(u)
-	}
-}
 
 // Saved counts what a warm call did not spend: what forging its program took.
 func (m *Metrics) Saved(requests, tokens int) {
