@@ -20,7 +20,7 @@ var atOnce = rig.Program("\tanswer, err := call.Ask(\"What are the moods?\", cal
 func TestProgramsAskTheModel(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"mail.mood": {judges, judges}})
-	m.Answer("", "", rig.Text("Answer: good"), rig.Text("no label"), rig.Text("Answer: bad"), rig.Text("Answer: later"))
+	m.Answer("", "", rig.Text("Answer: good"), rig.Text(""), rig.Text("bad"), rig.Text("Answer: later"))
 	d := rig.Start(t, m)
 	s := d.Session("mail")
 	first := d.Call(s, "mood", map[string]any{"text": "thank you", "password": "hunter2"}, "awful")
@@ -96,7 +96,7 @@ func TestAskingHasLimits(t *testing.T) {
 	if line := d.LogOf(down); line["failure_class"] != "extrinsic" || down.Outcome.Authored {
 		t.Errorf("an outage is %v of class %v", down.Outcome, line["failure_class"])
 	}
-	m.Answer("", "", rig.Text("nonsense"))
+	m.Answer("", "", rig.Text(""))
 	d.WantError(d.Call(s, "mood", 1), "unfitting_reply")
 	m.Answer("", "", rig.Text("Answer: b"))
 	d.WantValue(d.Call(s, "mood", 1), []any{"b"}, "persisted")

@@ -281,3 +281,52 @@ func TestThoughtsHoldNoProgram(t *testing.T) {
 		}
 	}
 }
+
+// The arguments of a call hold the program in whatever way they are written.
+func TestArgumentsOfCalls(t *testing.T) {
+	t.Parallel()
+	quoted := func(v any) string {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	python := strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\t", `\t`)
+	for name, arguments := range map[string]func(code string) string{
+		"JSON":                func(code string) string { return quoted(map[string]any{"code": code, "summary": "says"}) },
+		"encoded twice":       func(code string) string { return quoted(quoted(map[string]any{"code": code})) },
+		"encoded three times": func(code string) string { return quoted(quoted(quoted(map[string]any{"code": code}))) },
+		"raw line breaks and tabs": func(code string) string {
+			return `{"code": "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(code) + `"}`
+		},
+		"a comma behind the last": func(code string) string {
+			return `{"code": ` + quoted(code) + `, "parameters": [{"name": "s", "type": "str",},],}`
+		},
+		"Python's quotes and literals": func(code string) string {
+			return `{'code': '` + python.Replace(code) + `', 'solver_shape': None, 'strict': True}`
+		},
+		"keys without quotes": func(code string) string { return `{code: ` + quoted(code) + `}` },
+		"wrapped in the call": func(code string) string {
+			return quoted(map[string]any{"name": "submit_program", "arguments": map[string]any{"code": code}})
+		},
+		"wrapped, as a text": func(code string) string {
+			return quoted(map[string]any{"arguments": quoted(map[string]any{"code": code})})
+		},
+		"wrapped in a list": func(code string) string { return quoted([]any{map[string]any{"code": code}}) },
+		"lines": func(code string) string {
+			return quoted(map[string]any{"code": strings.Split(strings.TrimSuffix(code, "\n"), "\n")})
+		},
+		"a fence":            func(code string) string { return quoted(map[string]any{"code": "````go\n" + code + "````"}) },
+		"a file by its name": func(code string) string { return quoted(map[string]any{"code": map[string]any{"tool.go": code}}) },
+		"under another name": func(code string) string { return quoted(map[string]any{"source": code}) },
+		"the program itself": func(code string) string { return code },
+	} {
+		for _, code := range []string{plain, good} {
+			got, err := reply.Program(toolCall("submit_program", arguments(code)))
+			if err != nil || got.Code != code || got.Form != reply.FormTool {
+				t.Errorf("%s: got %v as %s\n%s\nof\n%s", name, err, got.Form, got.Code, arguments(code))
+			}
+		}
+	}
+}
