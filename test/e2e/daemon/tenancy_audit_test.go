@@ -31,6 +31,7 @@ var unaudited = map[string]string{
 	"runExamples":    "stores nothing: it compares",
 	"tryProgram":     "stores nothing: it compares",
 	"simulatePolicy": "stores nothing: it compares",
+	"checkModel":     "stores nothing: spend counts what it costs",
 	"uploadFile":     "the file says whose it is and since when, and the entry of its deletion keeps that",
 }
 
