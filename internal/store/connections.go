@@ -21,5 +21,9 @@ type Connections interface {
 // no store reads, writes or exports it.
 const SecretsKeyFile = "secrets.key"
 
+// DerivedDir is the directory of a data directory whose content the daemon makes anew where it is missing. No store reads, writes or exports
+// it, and no archive holds anything of it that an import would take.
+const DerivedDir = "native"
+
 // MaxConnections is how many connections a namespace holds at most.
 const MaxConnections = 256

@@ -13,6 +13,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 const (
@@ -74,6 +75,9 @@ func (p *archive) find(t store.Target, auditID string) ([]string, error) {
 // read reads a file of the archive.
 func (p *archive) read(name string) (archived, error) {
 	text, err := p.n.files.ReadFile(name)
+	if vfs.WrongKind(err) {
+		err = p.n.files.reject(name, err)
+	}
 	if err != nil {
 		return archived{}, err
 	}

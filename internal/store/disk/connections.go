@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -48,7 +47,12 @@ func (p *connections) load() (corrupt bool, err error) {
 // StoredConnections returns the connections that the files of the directory hold, which may be a second behind. It opens no store, so that
 // a daemon may hold the directory.
 func StoredConnections(dir string) ([]agent.Connection, error) {
-	data, err := os.ReadFile(filepath.Join(dir, connectionsFile))
+	at, err := beneath.Open(dir)
+	var data []byte
+	if err == nil {
+		defer func() { _ = at.Close() }() // it was only read
+		data, err = at.ReadFile(connectionsFile)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
@@ -73,7 +72,7 @@ func encodeDoc(doc any) ([]byte, error) {
 // there is no file.
 func (f *files) read(name string, doc any, check func() error) error {
 	data, err := f.ReadFile(name)
-	if errors.Is(err, syscall.EISDIR) {
+	if vfs.WrongKind(err) {
 		return f.reject(name, err)
 	}
 	if err != nil {
@@ -138,8 +137,9 @@ func (f *files) reject(name string, cause error) error {
 	return fmt.Errorf("%s: %w: %w", f.path(name), errCorrupt, cause)
 }
 
-// moveAside renames a corrupt file, in its directory, and counts it.
+// moveAside renames a corrupt file, in its directory, and counts it. Where a link or a file has the name of its directory, that is renamed.
 func (f *files) moveAside(name string, cause error) error {
+	name = f.wrongKind(name)
 	aside := fmt.Sprintf("%s.corrupt-%s", name, f.stamp())
 	if err := f.Rename(name, aside); err != nil {
 		return fmt.Errorf("%s is corrupt (%w) and cannot be moved aside: %w", f.path(name), cause, err)
@@ -158,6 +158,19 @@ const stampFormat = "20060102T150405.000Z"
 // stamp returns the time for the name of a file; a counter distinguishes those of the same moment.
 func (f *files) stamp() string {
 	return fmt.Sprintf("%s-%d", f.shared.now().UTC().Format(stampFormat), f.shared.aside.Add(1))
+}
+
+// wrongKind returns the part of a name that is of a wrong kind: the name itself, or a directory on it that is none.
+func (f *files) wrongKind(name string) string {
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		if info, err := f.Stat(name[:i]); vfs.WrongKind(err) || err == nil && !info.Dir {
+			return name[:i]
+		}
+	}
+	return name
 }
 
 func isCorruptName(name string) bool { return strings.Contains(name, ".corrupt-") }

@@ -155,7 +155,7 @@ func metaOf(r *agent.Record) recordMeta {
 // decodeEntry reads an entry of the journal. What it returns shares data.
 func decodeEntry(data []byte) (*entry, error) {
 	if e := decodeCreation(data); e != nil {
-		return e, nil
+		return e, e.checkNames()
 	}
 	e := &entry{planned: &planned{}}
 	if err := json.Unmarshal(data, e); err != nil {
@@ -172,5 +172,5 @@ func decodeEntry(data []byte) (*entry, error) {
 			return nil, err
 		}
 	}
-	return e, nil
+	return e, e.checkNames()
 }

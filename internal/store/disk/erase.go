@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // erase erases from the files what deleted sessions left: in the logs, the archive, files moved aside and backups.
@@ -137,6 +138,9 @@ func (n *namespace) eraseJournal(gone map[string]time.Time) error {
 // eraseFile makes an archived artifact forget deleted sessions. Any other file that names one is removed.
 func (n *namespace) eraseFile(f *files, name string, gone map[string]time.Time) error {
 	data, err := f.ReadFile(name)
+	if vfs.WrongKind(err) {
+		return nil // moved aside for that: it holds nothing of ours
+	}
 	if err != nil {
 		return err
 	}

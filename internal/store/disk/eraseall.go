@@ -54,6 +54,9 @@ func (f *flusher) removeAside(mark []byte) error {
 			continue
 		}
 		data, err := f.root.ReadFile(path.Join(journalDir, name))
+		if vfs.WrongKind(err) {
+			continue // moved aside for that
+		}
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func newStreams(n *namespace) *streams {
 
 func (p *streams) load() (corrupt bool, err error) {
 	var doc filesDoc
-	corrupt, err = readOptional(p.n.files, filesFile, &doc, nil)
+	corrupt, err = readOptional(p.n.files, filesFile, &doc, func() error { return checkFiles(&doc) })
 	p.doc.lsn = doc.LSN
 	for _, f := range doc.Files {
 		p.put(f)

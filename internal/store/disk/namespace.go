@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"sync/atomic"
 	"time"
@@ -155,6 +156,9 @@ func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
 	}
 	if at == nil {
 		return corrupt, nil
+	}
+	if err := checkArchived(at.Unarchived); err != nil {
+		return false, fmt.Errorf("%s: %w", checkpointFile, err)
 	}
 	return corrupt, n.files.removeAll(at.Unarchived)
 }

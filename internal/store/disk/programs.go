@@ -35,10 +35,10 @@ func (p *artifacts) program(checksum string) (string, error) {
 	if vfs.NotExist(err) {
 		return "", store.ErrNotFound
 	}
-	if err != nil {
+	if err != nil && !vfs.WrongKind(err) {
 		return "", err
 	}
-	if agent.Checksum(string(data)) == checksum {
+	if err == nil && agent.Checksum(string(data)) == checksum {
 		return string(data), nil
 	}
 	if err := p.n.files.moveAside(name, errWrongChecksum); err != nil {
@@ -71,10 +71,10 @@ func (f *files) eachProgram(visit func(name, checksum string, intact bool) error
 		}
 		name, checksum := "programs/"+name, "sha256:"+sum
 		data, err := f.ReadFile(name)
-		if err != nil {
+		if err != nil && !vfs.WrongKind(err) {
 			return err
 		}
-		if err := visit(name, checksum, agent.Checksum(string(data)) == checksum); err != nil {
+		if err := visit(name, checksum, err == nil && agent.Checksum(string(data)) == checksum); err != nil {
 			return err
 		}
 	}

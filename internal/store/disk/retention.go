@@ -234,7 +234,7 @@ func (p *retention) referenced(ctx context.Context) (map[string]bool, error) {
 			return err
 		}
 		data, err := p.n.files.ReadFile(name)
-		if vfs.NotExist(err) {
+		if vfs.NotExist(err) || vfs.WrongKind(err) {
 			return nil
 		}
 		for _, m := range checksums.FindAllSubmatch(data, -1) {

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ func (p *sessions) load(id string) (*session, error) {
 	x.lsn, x.since = doc.LSN, p.n.now()
 	x.bytes, x.synced, x.size, x.syncedRecords = doc.SyncedBytes, doc.SyncedBytes, doc.SyncedRecords, doc.SyncedRecords
 	info, err := p.n.files.Stat(historyFile(id))
+	if vfs.WrongKind(err) || info.Dir {
+		info, err = vfs.Info{}, p.n.files.moveAside(historyFile(id), cmp.Or(err, errNoFile))
+	}
 	if err != nil && !vfs.NotExist(err) {
 		return nil, err
 	}
@@ -53,6 +57,8 @@ func (p *sessions) load(id string) (*session, error) {
 	return x, nil
 }
 
+var errNoFile = errors.New("a directory has the name of a file")
+
 // holdsSession reports whether the text is a whole document of the session.
 func holdsSession(text []byte, id string) bool {
 	var doc struct {
@@ -65,6 +71,9 @@ func holdsSession(text []byte, id string) bool {
 // rebuild makes a session of what its history says, when its document is lost. Its context is lost.
 func (p *sessions) rebuild(id string) (sessionDoc, error) {
 	data, err := p.n.files.ReadFile(historyFile(id))
+	if vfs.WrongKind(err) {
+		err = p.n.files.moveAside(historyFile(id), err)
+	}
 	if vfs.NotExist(err) || err == nil && len(data) == 0 {
 		return sessionDoc{}, store.ErrNotFound
 	}

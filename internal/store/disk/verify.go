@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
@@ -76,7 +77,16 @@ func (v *verifier) all() error {
 		}
 	}
 	v.notedHeads()
-	return v.aside(".")
+	return v.walk(".")
+}
+
+// readFound is ReadFile for a file that may be missing, or of a wrong kind, which the walk reports.
+func (f *files) readFound(name string) (data []byte, found bool, err error) {
+	data, err = f.ReadFile(name)
+	if vfs.NotExist(err) || vfs.WrongKind(err) {
+		return nil, false, nil
+	}
+	return data, err == nil, err
 }
 
 func prefixed(dir string, names []string) []string {
@@ -115,6 +125,9 @@ func (v *verifier) journal() error {
 			}
 			return nil
 		})
+		if vfs.WrongKind(err) {
+			continue // which the walk reports
+		}
 		if err != nil {
 			return err
 		}
@@ -130,11 +143,8 @@ func (v *verifier) journal() error {
 
 // doc reads a document; ok is false when there is none or it has a problem.
 func (v *verifier) doc(f *files, name string, doc any) (ok bool, err error) {
-	data, err := f.ReadFile(name)
-	if vfs.NotExist(err) {
-		return false, nil
-	}
-	if err != nil {
+	data, found, err := f.readFound(name)
+	if !found {
 		return false, err
 	}
 	h := head{}
@@ -153,8 +163,8 @@ func (v *verifier) doc(f *files, name string, doc any) (ok bool, err error) {
 	return true, nil
 }
 
-// aside lists what was moved aside.
-func (v *verifier) aside(dir string) error {
+// walk lists what was moved aside, and reports what is neither a file nor a directory.
+func (v *verifier) walk(dir string) error {
 	names, err := v.root.list(dir)
 	if err != nil {
 		return err
@@ -164,8 +174,12 @@ func (v *verifier) aside(dir string) error {
 			v.r.Aside = append(v.r.Aside, name)
 			continue
 		}
-		if info, err := v.root.Stat(name); err == nil && info.Dir {
-			if err := v.aside(name); err != nil {
+		info, err := v.root.Stat(name)
+		if vfs.WrongKind(err) {
+			v.problem(name, "%v", err)
+		}
+		if err == nil && info.Dir && name != store.DerivedDir {
+			if err := v.walk(name); err != nil {
 				return err
 			}
 		}

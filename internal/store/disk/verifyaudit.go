@@ -7,7 +7,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
-	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // AuditReport is what Verify read of the audit trail of one namespace.
@@ -46,8 +45,8 @@ func (v *namespaceVerifier) name() agent.Namespace {
 
 // audit checks the trail's chain: up to where the last checkpoint left the file, and then what the journal has.
 func (v *namespaceVerifier) audit() error {
-	data, err := v.files.ReadFile(auditFile)
-	if err != nil && !vfs.NotExist(err) {
+	data, _, err := v.files.readFound(auditFile)
+	if err != nil {
 		return err
 	}
 	hashes := map[string]bool{}

@@ -20,7 +20,8 @@ func (v *namespaceVerifier) streams() error {
 		name := path.Join(filesDir, f.ID)
 		info, err := v.files.Stat(name)
 		switch {
-		case vfs.NotExist(err):
+		case vfs.WrongKind(err): // which the walk reports
+		case vfs.NotExist(err), info.Dir:
 			v.problem(name, "is missing")
 		case err != nil:
 			return err

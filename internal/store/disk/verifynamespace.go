@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"path"
 	"strings"
-
-	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // namespaceVerifier walks a namespace.
@@ -171,8 +169,8 @@ func (v *namespaceVerifier) session(id string) error {
 	if err != nil {
 		return err
 	}
-	data, err := v.files.ReadFile(historyFile(id))
-	if err != nil && !vfs.NotExist(err) {
+	data, _, err := v.files.readFound(historyFile(id))
+	if err != nil {
 		return err
 	}
 	good, size, damaged := soundLines(data, int64(len(data)))
@@ -205,12 +203,12 @@ func (v *namespaceVerifier) lines() error {
 		}
 	}
 	for _, name := range names {
-		data, err := v.files.ReadFile(name)
-		if vfs.NotExist(err) {
-			continue
-		}
+		data, found, err := v.files.readFound(name)
 		if err != nil {
 			return err
+		}
+		if !found {
+			continue
 		}
 		v.linesOf(name, string(data))
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
 // Sync makes the content durable, but not the times of reading and writing, which nobody needs after a crash.
@@ -42,7 +44,7 @@ func (d dirFS) SyncAll() error {
 	if !syncfsReports() {
 		return errors.ErrUnsupported
 	}
-	f, err := os.Open(string(d))
+	f, err := d.OpenDir(".")
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ var syncfsReports = sync.OnceValue(func() bool {
 
 func (d dirFS) Free() (free, total uint64, err error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(string(d), &st); err != nil {
+	if err := unix.Statfs(d.Path("."), &st); err != nil {
 		return 0, 0, err
 	}
 	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
@@ -77,17 +79,17 @@ func (d dirFS) Free() (free, total uint64, err error) {
 // Lock waits up to five seconds for the children of a holder that was killed.
 func (d dirFS) Lock(name string) (unlock func() error, err error) {
 	tries := 0
-	return lock(name, d.path(name), func() bool {
+	return lock(d.Dir, name, func() bool {
 		time.Sleep(50 * time.Millisecond)
 		tries++
 		return tries < 100
 	})
 }
 
-// lock takes the lock file at path. When a process is killed while it starts a child, that child keeps the lock until it
+// lock takes the lock file of that name. When a process is killed while it starts a child, that child keeps the lock until it
 // executes its own program. While only such a child holds the lock, lock tries again as long as again reports true.
-func lock(name, path string, again func() bool) (unlock func() error, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func lock(dir *beneath.Dir, name string, again func() bool) (unlock func() error, err error) {
+	f, err := dir.Open(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

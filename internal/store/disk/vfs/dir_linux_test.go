@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
 // held is a lock file that is locked in the name of a process.
@@ -26,6 +28,17 @@ func held(t *testing.T, pid string) *os.File {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// dirOf opens the directory of a file.
+func dirOf(t *testing.T, path string) *beneath.Dir {
+	t.Helper()
+	d, err := beneath.Open(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
 }
 
 // endedProcess returns the id of a process that there was.
@@ -56,7 +69,7 @@ func TestLock(t *testing.T) {
 	} {
 		f := held(t, tt.holder)
 		asked := 0
-		unlock, err := lock("LOCK", f.Name(), func() bool {
+		unlock, err := lock(dirOf(t, f.Name()), "LOCK", func() bool {
 			if asked++; asked == tt.released {
 				_ = f.Close()
 			}
@@ -83,8 +96,8 @@ func TestUnlockBesideACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "LOCK")
-	never := func() bool { return false }
-	unlock, err := lock("LOCK", path, never)
+	at, never := dirOf(t, path), func() bool { return false }
+	unlock, err := lock(at, "LOCK", never)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +106,7 @@ func TestUnlockBesideACopy(t *testing.T) {
 	if err := unlock(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := lock("LOCK", path, never)
+	again, err := lock(at, "LOCK", never)
 	if err != nil {
 		t.Fatalf("after it was given back: %v", err)
 	}

@@ -21,12 +21,12 @@ func (d dirFS) Free() (free, total uint64, err error) { return 1 << 62, 1 << 62,
 
 // Lock creates the lock file. It outlives a killed process; somebody has to remove it then.
 func (d dirFS) Lock(name string) (unlock func() error, err error) {
-	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := d.Dir.Open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return nil, &LockedError{Name: name}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return errors.Join(f.Close(), os.Remove(d.path(name))) }, nil
+	return func() error { return errors.Join(f.Close(), d.Remove(name)) }, nil
 }

@@ -114,7 +114,11 @@ func (r *Replacer) Clean() error {
 		return err
 	}
 	for _, name := range names {
-		if err := r.Remove(path.Join(TempDir, name)); err != nil {
+		name = path.Join(TempDir, name)
+		if r.Remove(name) == nil {
+			continue
+		}
+		if err := r.RemoveAll(name); err != nil {
 			return err
 		}
 	}

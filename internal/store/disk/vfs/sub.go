@@ -1,6 +1,9 @@
 package vfs
 
-import "path"
+import (
+	"io/fs"
+	"path"
+)
 
 // Sub returns the file system below a directory of another one. Lock and Free are those of the other one.
 func Sub(f FS, dir string) FS {
@@ -15,18 +18,20 @@ type subFS struct {
 	dir string
 }
 
-func (s *subFS) Open(name string, create bool) (File, error) {
-	return s.FS.Open(path.Join(s.dir, name), create)
+// in is the name in the other file system: one that leads out of the directory is none there either.
+func (s *subFS) in(name string) string {
+	if !fs.ValidPath(name) {
+		return ""
+	}
+	return path.Join(s.dir, name)
 }
 
-func (s *subFS) Rename(from, to string) error {
-	return s.FS.Rename(path.Join(s.dir, from), path.Join(s.dir, to))
-}
-
-func (s *subFS) ReadFile(name string) ([]byte, error) { return s.FS.ReadFile(path.Join(s.dir, name)) }
-func (s *subFS) Remove(name string) error             { return s.FS.Remove(path.Join(s.dir, name)) }
-func (s *subFS) RemoveAll(name string) error          { return s.FS.RemoveAll(path.Join(s.dir, name)) }
-func (s *subFS) Mkdir(name string) error              { return s.FS.Mkdir(path.Join(s.dir, name)) }
-func (s *subFS) List(dir string) ([]string, error)    { return s.FS.List(path.Join(s.dir, dir)) }
-func (s *subFS) Stat(name string) (Info, error)       { return s.FS.Stat(path.Join(s.dir, name)) }
-func (s *subFS) SyncDir(dir string) error             { return s.FS.SyncDir(path.Join(s.dir, dir)) }
+func (s *subFS) Open(name string, create bool) (File, error) { return s.FS.Open(s.in(name), create) }
+func (s *subFS) Rename(from, to string) error                { return s.FS.Rename(s.in(from), s.in(to)) }
+func (s *subFS) ReadFile(name string) ([]byte, error)        { return s.FS.ReadFile(s.in(name)) }
+func (s *subFS) Remove(name string) error                    { return s.FS.Remove(s.in(name)) }
+func (s *subFS) RemoveAll(name string) error                 { return s.FS.RemoveAll(s.in(name)) }
+func (s *subFS) Mkdir(name string) error                     { return s.FS.Mkdir(s.in(name)) }
+func (s *subFS) List(dir string) ([]string, error)           { return s.FS.List(s.in(dir)) }
+func (s *subFS) Stat(name string) (Info, error)              { return s.FS.Stat(s.in(name)) }
+func (s *subFS) SyncDir(dir string) error                    { return s.FS.SyncDir(s.in(dir)) }

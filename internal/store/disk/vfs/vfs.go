@@ -10,13 +10,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
-	"time"
+
+	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
 // FS is the file system below one directory. Names are relative to the directory, with slashes; "." is the directory
-// itself. It is safe for concurrent use.
+// itself. It is safe for concurrent use. No symbolic link is followed, and no pipe or device opened: *beneath.KindError.
 type FS interface {
 	// Open opens a file for reading and writing; create makes it when it is missing. fs.ErrNotExist.
 	Open(name string, create bool) (File, error)
@@ -58,68 +57,32 @@ type File interface {
 }
 
 // Info describes a file or a directory.
-type Info struct {
-	Size    int64
-	ModTime time.Time
-	Dir     bool
-}
+type Info = beneath.Info
 
 // Dir returns the file system below the directory, which is created when it is missing.
 func Dir(dir string) (FS, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return dirFS(dir), nil
+	at, err := beneath.Open(dir)
+	return dirFS{at}, err
 }
 
-type dirFS string
-
-func (d dirFS) path(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }
+type dirFS struct{ *beneath.Dir }
 
 func (d dirFS) Open(name string, create bool) (File, error) {
 	flag := os.O_RDWR
 	if create {
 		flag |= os.O_CREATE
 	}
-	f, err := os.OpenFile(d.path(name), flag, 0o600)
+	f, err := d.Dir.Open(name, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	return osFile{f}, nil
 }
 
-func (d dirFS) ReadFile(name string) ([]byte, error) { return os.ReadFile(d.path(name)) }
-func (d dirFS) Rename(from, to string) error         { return os.Rename(d.path(from), d.path(to)) }
-func (d dirFS) Remove(name string) error             { return os.Remove(d.path(name)) }
-func (d dirFS) RemoveAll(name string) error          { return os.RemoveAll(d.path(name)) }
-func (d dirFS) Mkdir(name string) error              { return os.MkdirAll(d.path(name), 0o700) }
-
-func (d dirFS) List(dir string) ([]string, error) {
-	f, err := os.Open(d.path(dir))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	slices.Sort(names)
-	return names, err
-}
-
-func (d dirFS) Stat(name string) (Info, error) {
-	st, err := os.Stat(d.path(name))
-	if err != nil {
-		return Info{}, err
-	}
-	return Info{st.Size(), st.ModTime(), st.IsDir()}, nil
-}
-
-func (d dirFS) SyncDir(dir string) error {
-	f, err := os.Open(d.path(dir))
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
+func (d dirFS) Mkdir(name string) error { return d.Dir.Mkdir(name, 0o700) }
 
 type osFile struct{ *os.File }
 
@@ -133,3 +96,9 @@ func (f osFile) Size() (int64, error) {
 
 // NotExist reports whether the error says that a file or directory is missing.
 func NotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// WrongKind reports whether the error says that something else than a file, or than a directory, has the name of one.
+func WrongKind(err error) bool {
+	_, is := errors.AsType[*beneath.KindError](err)
+	return is
+}
