@@ -203,7 +203,8 @@ func storeImportCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Fill an empty data directory or database from an export (- for standard input)",
 		Long: "Fill an empty data directory, or with --store an empty database, from an export, and verify what came.\n" +
 			"With --namespace add that namespace of the export to a data directory, of a stopped daemon, or a database that holds others.\n" +
-			"An archive that is damaged changes nothing.\n\n" + exitsOfStore,
+			"What an archive holds beside the files of a store is left out, and the output says how much of what: compiled programs, indexes, keys.\n" +
+			"An archive that is damaged, or that no export has written, changes nothing.\n\n" + exitsOfStore,
 		Example: "  recurgentd store import backup.tar.gz --data-dir /var/lib/recurgent\n  recurgentd store import acme.tar.gz --namespace acme\n  recurgentd store import - < backup.tar.gz"}
 	dir, database, out := dataDirFlag(c), addDatabaseFlags(c), addOutput(c, sh)
 	only := c.Flags().String("namespace", "", "add this namespace of the export alone, to a store that has none of that name")
@@ -245,29 +246,37 @@ type importing struct {
 // directory imports into a data directory, and verifies it.
 func (i importing) directory(ctx context.Context, sh Shell, dir string) (r disk.Report, err error) {
 	entry := offline("store.import", i.only)
+	var in disk.Imported
 	if i.only == "" {
-		err = disk.Import(ctx, dir, i.from, diskOptions(sh), entry)
+		in, err = disk.Import(ctx, dir, i.from, diskOptions(sh), entry)
 	} else {
-		err = disk.ImportNamespace(ctx, dir, i.from, diskOptions(sh), disk.Addition{Name: i.only, Audit: entry})
+		in, err = disk.ImportNamespace(ctx, dir, i.from, diskOptions(sh), disk.Addition{Name: i.only, Audit: entry})
 	}
 	if err != nil {
 		return r, err
 	}
-	return disk.Verify(ctx, dir, diskOptions(sh))
+	r, err = disk.Verify(ctx, dir, diskOptions(sh))
+	r.Imported = in
+	return r, err
 }
 
 // database imports into a database, and verifies it.
 func (i importing) database(ctx context.Context, sh Shell, address string) (r disk.Report, err error) {
+	var in disk.Imported
 	if err := withDatabase(ctx, sh, address, func(s *postgres.Store) error {
 		entry := offline("store.import", i.only)
 		if i.only == "" {
-			return s.Import(ctx, i.from, entry)
+			in, err = s.Import(ctx, i.from, entry)
+		} else {
+			in, err = s.ImportNamespace(ctx, i.from, i.only, entry)
 		}
-		return s.ImportNamespace(ctx, i.from, i.only, entry)
+		return err
 	}); err != nil {
 		return r, err
 	}
-	return verifyDatabase(ctx, sh, address, nil)
+	r, err = verifyDatabase(ctx, sh, address, nil)
+	r.Imported = in
+	return r, err
 }
 
 func storeRepairCommand(sh Shell) *cobra.Command {

@@ -61,7 +61,7 @@ func printReport(out *output, dir string, r disk.Report, err error) error {
 	if out.human() {
 		err = out.line("%s", text.Plain(describeReport(dir, r)))
 	} else {
-		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...), auditTrails(r.Audit)})
+		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...), auditTrails(r.Audit), r.LeftOut, r.Sealed})
 	}
 	if err != nil {
 		return err
@@ -88,6 +88,9 @@ type storeReport struct {
 	Problems  []string `json:"problems"`
 
 	Audit []auditTrail `json:"audit"`
+
+	LeftOut []disk.LeftOut `json:"left_out,omitempty"`       // of the archive
+	Sealed  int            `json:"sealed_secrets,omitempty"` // of connections that came with it
 }
 
 // auditTrail is the JSON of a disk.AuditReport.
@@ -115,6 +118,16 @@ func describeReport(dir string, r disk.Report) string {
 	}
 	for _, a := range r.Audit {
 		lines = append(lines, fmt.Sprintf("audit trail of %s: %d linked entries (%d erased), %d of earlier versions; head %d %s", a.Namespace, a.Entries, a.Erased, a.Earlier, a.Head.Seq, a.Head.Hash))
+	}
+	for _, l := range r.LeftOut {
+		names := strings.Join(l.Names, ", ")
+		if l.Files > len(l.Names) {
+			names += ", ..."
+		}
+		lines = append(lines, fmt.Sprintf("left out of the archive: %s, %s: %s", text.Plural(l.Files, "file"), l.Why, names))
+	}
+	if r.Sealed > 0 {
+		lines = append(lines, text.Plural(r.Sealed, "connection")+" with a stored secret: the key file of the installation that the archive is of opens them, and no archive holds it; put it to secrets.key here with mode 0600, name it with --secrets-key-file, or put the secrets again")
 	}
 	for _, name := range r.Aside {
 		lines = append(lines, "moved aside before: "+name)

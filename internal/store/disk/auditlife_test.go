@@ -173,7 +173,8 @@ func TestTrailThroughItsLife(t *testing.T) {
 			l.ok(l.s.Export(t.Context(), &archive, ""))
 			l.ok(l.s.close())
 			l.dir = filepath.Join(t.TempDir(), "imported")
-			l.ok(Import(t.Context(), l.dir, &archive, o, &agent.AuditEntry{ID: "aud_import", Actor: "local"}))
+			_, err := Import(t.Context(), l.dir, &archive, o, &agent.AuditEntry{ID: "aud_import", Actor: "local"})
+			l.ok(err)
 			l.s = open(t, l.dir, o)
 		}},
 	}

@@ -77,6 +77,18 @@ func checkConnections(doc *connectionsDoc) error {
 	return nil
 }
 
+// sealed counts the connections whose secrets are kept sealed.
+func (p *connections) sealed() (n int) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	for _, c := range p.all {
+		if len(c.Auth.Sealed) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func (p *connections) render(h head) (any, error) {
 	return connectionsDoc{h, store.SortedConnections(p.all)}, nil
 }

@@ -69,6 +69,9 @@ func (s *Store) Export(ctx context.Context, w io.Writer, only agent.Namespace) e
 	if err := x.text(manifestFile, text); err != nil {
 		return err
 	}
+	for _, l := range x.left {
+		s.log.Warn().Str("why", l.Why).Int("files", l.Files).Strs("names", l.Names).Msg("an export left out files that are no part of the store")
+	}
 	return errors.Join(x.tar.Close(), zip.Close())
 }
 
@@ -106,18 +109,34 @@ type exporter struct {
 	tar  *tar.Writer
 	at   time.Time
 	sums map[string]string
+	left leftOuts
 }
 
-// exported reports whether a file or directory belongs to an export: all but the lock, the key that opens sealed secrets, what is being
-// written, and the journal, which comes at the end.
-func exported(name string) bool {
-	if name == lockFile || name == store.SecretsKeyFile || path.Dir(name) == journalDir && wal.IsSegment(path.Base(name)) {
-		return false
+// exported reports whether a file belongs to an export, before the journal, which comes at the end.
+func (x *exporter) exported(name string) bool {
+	k, _, _ := kindOf(name)
+	if k != nil {
+		return path.Dir(name) != journalDir || !wal.IsSegment(path.Base(name))
 	}
+	if why := whyLeft(name); why == leftUnknown || why == leftAside {
+		x.left.add(why, name)
+	}
+	return false
+}
+
+// holdsPrimary reports whether a name is in a directory of primary files, or of one.
+func holdsPrimary(name string) bool {
+	_, _, within := kindOf(name)
+	top, _, _ := strings.Cut(within, "/")
+	return !isCorruptName(name) && slices.Contains([]string{"tools", "programs", "sessions", "calls", "values", filesDir, journalDir, namespacesDir}, top)
+}
+
+// passed reports whether a directory holds nothing that belongs to an export: what is made anew, what is being written, and an erased namespace.
+func passed(name string) bool {
 	if strings.HasSuffix(name, erasedSuffix) && path.Dir(name) == namespacesDir {
-		return false
+		return true
 	}
-	return name != vfs.TempDir && !(path.Base(name) == vfs.TempDir && path.Dir(path.Dir(name)) == namespacesDir)
+	return name == store.DerivedDir || name == vfs.TempDir || path.Base(name) == vfs.TempDir && path.Dir(path.Dir(name)) == namespacesDir
 }
 
 func (x *exporter) tree(dir string) error {
@@ -137,26 +156,32 @@ func (x *exporter) tree(dir string) error {
 			return err
 		}
 		name := path.Join(dir, base)
-		if !exported(name) || x.others(name) {
+		if passed(name) || x.others(name) {
 			continue
 		}
-		info, err := x.fs.Stat(name)
-		if vfs.NotExist(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if info.Dir {
-			err = x.tree(name)
-		} else {
-			err = x.file(name)
-		}
-		if err != nil {
+		if err := x.one(name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// one exports a file, or a directory with what is in it.
+func (x *exporter) one(name string) error {
+	info, err := x.fs.Stat(name)
+	switch {
+	case vfs.NotExist(err):
+		return nil
+	case err == nil && info.Dir:
+		return x.tree(name)
+	case vfs.WrongKind(err) && holdsPrimary(name):
+		return err
+	case !x.exported(name): // whatever it is
+		return nil
+	case err != nil:
+		return err
+	}
+	return x.file(name)
 }
 
 // lateFiles exports the files that the journal names and that were added after their directory was read.
@@ -171,7 +196,7 @@ func (x *exporter) lateFiles() error {
 			return err
 		}
 		for _, name := range prefixed(dir, names) {
-			if x.sums[name] != "" {
+			if k, _, _ := kindOf(name); k == nil || x.sums[name] != "" {
 				continue
 			}
 			if err := x.file(name); err != nil {

@@ -53,7 +53,7 @@ func TestExportImport(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	into := filepath.Join(t.TempDir(), "new")
-	if err := Import(ctx, into, bytes.NewReader(archive.Bytes()), testOptions(t), nil); err != nil {
+	if _, err := Import(ctx, into, bytes.NewReader(archive.Bytes()), testOptions(t), nil); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Verify(ctx, into, testOptions(t))
@@ -79,13 +79,13 @@ func TestExportImport(t *testing.T) {
 	if err != nil || a.SuccessCount > original.SuccessCount || a.SuccessCount < 1 {
 		t.Errorf("got %d successes of %d, %v", a.SuccessCount, original.SuccessCount, err)
 	}
-	if err := Import(ctx, into, bytes.NewReader(archive.Bytes()), testOptions(t), nil); !errors.Is(err, store.ErrExists) {
+	if _, err := Import(ctx, into, bytes.NewReader(archive.Bytes()), testOptions(t), nil); !errors.Is(err, store.ErrExists) {
 		t.Errorf("into a directory in use: got %v, want ErrExists", err)
 	}
 	whole := archive.Bytes()
 	for name, bad := range map[string][]byte{"cut off": whole[:len(whole)/2], "no archive": []byte("hello"), "empty": nil} {
 		into := filepath.Join(t.TempDir(), "bad")
-		if err := Import(ctx, into, bytes.NewReader(bad), testOptions(t), nil); err == nil {
+		if _, err := Import(ctx, into, bytes.NewReader(bad), testOptions(t), nil); err == nil {
 			t.Errorf("%s: imported without an error", name)
 		}
 		if left := tree(t, into); len(left) > 0 {
@@ -104,7 +104,7 @@ func TestExportOfAStoppedStoreIsTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	into := filepath.Join(t.TempDir(), "new")
-	if err := Import(ctx, into, &archive, testOptions(t), nil); err != nil {
+	if _, err := Import(ctx, into, &archive, testOptions(t), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := storetest.Dump(t, open(t, into, testOptions(t)), simStart); got != dump {

@@ -161,7 +161,7 @@ func TestExportOfANamespace(t *testing.T) {
 				t.Fatal(err)
 			}
 			into := filepath.Join(t.TempDir(), "new")
-			if err := Import(t.Context(), into, bytes.NewReader(archive.Bytes()), testOptions(t), nil); err != nil {
+			if _, err := Import(t.Context(), into, bytes.NewReader(archive.Bytes()), testOptions(t), nil); err != nil {
 				t.Fatal(err)
 			}
 			if r, err := Verify(t.Context(), into, testOptions(t)); err != nil || len(r.Problems) > 0 {
@@ -208,7 +208,8 @@ func TestImportOfANamespace(t *testing.T) {
 		}
 		before := itemsOf(t, into, "beta")
 		add := func(name agent.Namespace, data []byte) error {
-			return ImportNamespace(t.Context(), into, bytes.NewReader(data), testOptions(t), Addition{name, &agent.AuditEntry{ID: "aud_import", Action: "store.import"}})
+			_, err := ImportNamespace(t.Context(), into, bytes.NewReader(data), testOptions(t), Addition{name, &agent.AuditEntry{ID: "aud_import", Action: "store.import"}})
+			return err
 		}
 		for name, c := range map[string]struct {
 			of   agent.Namespace

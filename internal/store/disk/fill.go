@@ -179,6 +179,9 @@ func (f *filler) take(x *store.Item) error {
 func (f *filler) line(x *store.Item) error {
 	switch {
 	case x.Session != nil:
+		if !validID(x.Session.ID) {
+			return badID(x.Session.ID)
+		}
 		f.sessions++
 		f.session = &sessionDoc{head: docHead(), Session: x.Session.Session, Context: x.Session.Context}
 		return f.n.files.Mkdir(sessionDir(x.Session.ID))

@@ -103,7 +103,10 @@ func TestHalfAnImportIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "import")
 	part, rest := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Import(context.Background(), dir, part, testOptions(t), nil) }()
+	go func() {
+		_, err := Import(context.Background(), dir, part, testOptions(t), nil)
+		ended <- err
+	}()
 	if _, err := rest.Write(archive.Bytes()[:20]); err != nil { // it is taken once the import has begun
 		t.Fatal(err)
 	}

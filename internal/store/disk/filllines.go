@@ -66,6 +66,9 @@ func (f *filler) archive(x *store.ItemArchived) error {
 }
 
 func (f *filler) file(x *store.ItemFile) error {
+	if !validID(x.ID) {
+		return badID(x.ID)
+	}
 	in, err := x.Open()
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -9,30 +10,52 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
+// Imported is what came of an import.
+type Imported struct {
+	LeftOut []LeftOut
+	Sealed  int // connections whose secrets only the key of the installation that the archive is of opens
+}
+
 // Import fills the directory, which must be empty or missing, from an export, and opens the store once to replay what
-// the export's journal has. A checksum that is wrong, or a file too many or too few, fails it; what was written is
+// the export's journal has. It takes primary files of the known kinds only. A checksum that is wrong, or a file too many or too few, fails it
+// (*ArchiveError); what was written is
 // removed then. audit is the entry of the import in the audit trail of the default namespace, nil for none.
-func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agent.AuditEntry) error {
+func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agent.AuditEntry) (in Imported, err error) {
 	fs, err := emptyDirectory(dir, o, "an import")
 	if err != nil {
-		return err
+		return in, err
 	}
 	o.FS = fs
-	if err := whole(fs, func() error { return importInto(ctx, fs, r) }); err != nil {
+	if err := whole(fs, func() error {
+		in.LeftOut, err = importInto(ctx, o, r)
 		return err
+	}); err != nil {
+		return in, err
 	}
 	s, err := Open(dir, o)
-	if err != nil {
-		return err
+	if errors.Is(err, store.ErrInUse) {
+		return in, err
 	}
-	return errors.Join(s.note(ctx, audit), s.close())
+	if err == nil {
+		err = s.loadAll()
+		for _, n := range s.all() {
+			in.Sealed += n.connections.sealed()
+		}
+		err = errors.Join(err, s.note(ctx, audit), s.close())
+	}
+	if err != nil {
+		err = errors.Join(err, markUnfinished(fs), emptyOut(fs))
+	}
+	return in, err
 }
 
 // note adds an entry to the audit trail of the default namespace.
@@ -60,91 +83,219 @@ func emptyOut(fs vfs.FS) error {
 	return errors.Join(err, fs.RemoveAll(unfinishedFile)) // at last
 }
 
-func importInto(ctx context.Context, fs vfs.FS, r io.Reader) error {
+// An importer takes the files of one archive.
+type importer struct {
+	ctx    context.Context // of one import, which this is all the state of
+	files  *files          // at the top
+	sums   map[string]string
+	folded map[string]string // names by what a file system takes for the same
+	left   leftOuts
+	waste  int64 // bytes of what was not written
+	wasted int   // files of it
+}
+
+// Bounds of an archive beside those of each kind.
+const (
+	maxWaste = 16 << 30 // bytes of what is left out: of an earlier version, what it had compiled
+	maxLeft  = 1 << 20  // files that are left out
+	maxName  = 512
+	reserve  = 64 << 20 // bytes that stay free
+)
+
+func importInto(ctx context.Context, o Options, r io.Reader) ([]LeftOut, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
-		return fmt.Errorf("not an export: %w", err)
+		return nil, notWhole(err)
 	}
+	common, err := newShared(o)
+	if err != nil {
+		return nil, err
+	}
+	defer common.close()
+	x := &importer{ctx: ctx, files: newFiles(common, "."), sums: map[string]string{}, folded: map[string]string{}}
 	archive := tar.NewReader(zip)
-	sums := map[string]string{}
 	for {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		header, err := archive.Next()
-		if err == io.EOF {
-			return errors.New("the export is not whole: it has no " + manifestFile)
-		}
 		if err != nil {
-			return fmt.Errorf("not a whole export: %w", err)
+			return nil, notWhole(fmt.Errorf("it has no %s: %w", manifestFile, err))
 		}
-		if header.Name == manifestFile {
-			return checkManifest(archive, sums)
+		if header.Name == manifestFile && header.Typeflag == tar.TypeReg {
+			if err := x.manifest(archive, header.Size); err != nil {
+				return nil, err
+			}
+			return x.left, ended(archive, zip)
 		}
-		if !localName(header.Name) || header.Typeflag != tar.TypeReg {
-			return fmt.Errorf("the export holds a strange file: %q", header.Name)
+		if header.Typeflag == tar.TypeDir && localName(strings.TrimSuffix(header.Name, "/")) {
+			continue // a file brings its directory
 		}
-		if sums[header.Name], err = importFile(fs, header.Name, archive); err != nil {
-			return err
+		if err := x.accept(header); err != nil {
+			return nil, err
+		}
+		if err := x.take(header, archive); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// accept refuses an entry that no export writes.
+func (x *importer) accept(h *tar.Header) error {
+	name := h.Name
+	if h.Typeflag != tar.TypeReg {
+		return strange("%.80q, which is not a regular file", name)
+	}
+	if !localName(name) || len(name) > maxName {
+		return strange("%.80q, which is no name of a file in a data directory", name)
+	}
+	folded := strings.ToLower(name)
+	if other, taken := x.folded[folded]; taken {
+		return strange("both %.80q and %.80q", other, name)
+	}
+	x.folded[folded] = name
+	return nil
 }
 
 // localName accepts what an export names: paths downwards, in one form.
 func localName(name string) bool {
-	return name != "" && name == path.Clean(name) && !path.IsAbs(name) && name != ".." && !strings.HasPrefix(name, "../") && !strings.ContainsAny(name, "\\\x00")
+	return fs.ValidPath(name) && name != "." && !strings.ContainsAny(name, "\\\x00")
 }
 
-func importFile(fs vfs.FS, name string, r io.Reader) (sum string, err error) {
+// take writes a file of a known kind, and leaves out any other and what is not of its kind's form.
+func (x *importer) take(h *tar.Header, r io.Reader) error {
+	k, dir, within := kindOf(h.Name)
+	why := leftForm
+	if k == nil {
+		why = whyLeft(h.Name)
+	}
+	if k == nil || k.most > 0 && h.Size > k.most {
+		return x.drain(h, r, why)
+	}
+	if free, _, err := x.files.Free(); err != nil || uint64(h.Size)+reserve > free {
+		return errors.Join(err, &ArchiveError{Why: fmt.Sprintf("has %d bytes for %s, and %d are free on the disk", h.Size, h.Name, free), Do: "make room, or name another --data-dir"})
+	}
+	if err := x.write(h.Name, r); err != nil {
+		return err
+	}
+	of := x.files
+	if dir != "." {
+		of = newFiles(x.files.shared, dir)
+	}
+	err := k.check(of, within)
+	var newer *newerError
+	if err == nil || errors.As(err, &newer) {
+		return err
+	}
+	x.files.shared.log.Warn().Str("file", h.Name).AnErr("cause", err).Msg("a file of an archive is not what its name says, and is left out")
+	x.left.add(leftForm, h.Name)
+	err = x.files.Remove(h.Name)
+	for at := path.Dir(h.Name); err == nil && at != "."; at = path.Dir(at) {
+		if x.files.Remove(at) != nil {
+			break // it holds something else
+		}
+	}
+	return err
+}
+
+// drain reads a file that is left out, for its checksum.
+func (x *importer) drain(h *tar.Header, r io.Reader, why string) error {
+	x.left.add(why, h.Name)
+	x.waste += h.Size
+	if x.wasted++; x.waste > maxWaste || x.wasted > maxLeft {
+		return strange("more than %d bytes, or %d files, that belong to no store", int64(maxWaste), maxLeft)
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, x.cancelled(r)); err != nil {
+		return notWhole(err)
+	}
+	x.sums[h.Name] = hexSum(sum)
+	return nil
+}
+
+// cancelled is a reader that ends with the import's context.
+func (x *importer) cancelled(r io.Reader) io.Reader {
+	return readFunc(func(p []byte) (int, error) {
+		if err := context.Cause(x.ctx); err != nil {
+			return 0, err
+		}
+		return r.Read(p)
+	})
+}
+
+type readFunc func(p []byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+func (x *importer) write(name string, r io.Reader) (err error) {
+	fs := x.files.FS
 	if err := fs.Mkdir(path.Dir(name)); err != nil {
-		return "", err
+		return err
 	}
 	f, err := fs.Open(name, true)
 	if err != nil {
-		return "", err
+		return err
 	}
-	h := sha256.New()
-	buf := make([]byte, 256<<10)
-	for off := int64(0); ; {
-		n, readErr := io.ReadFull(r, buf)
-		_, _ = h.Write(buf[:n]) // a hash takes everything
-		if n > 0 {
-			_, err = f.WriteAt(buf[:n], off)
+	sum := sha256.New()
+	from := readFunc(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		if err != nil && err != io.EOF {
+			err = notWhole(err)
 		}
-		off += int64(n)
-		if err == nil && readErr != nil && readErr != io.EOF && readErr != io.ErrUnexpectedEOF {
-			err = readErr
-		}
-		if err != nil || readErr != nil {
-			break
-		}
-	}
+		return n, err
+	})
+	_, err = io.CopyBuffer(struct{ io.Writer }{io.NewOffsetWriter(f, 0)}, io.TeeReader(x.cancelled(from), sum), make([]byte, 256<<10))
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return "", err
+		return err
 	}
-	return hexSum(h), fs.SyncDir(path.Dir(name))
+	x.sums[name] = hexSum(sum)
+	return fs.SyncDir(path.Dir(name))
 }
 
-func checkManifest(r io.Reader, sums map[string]string) error {
+// manifest compares what came with what the archive's list says.
+func (x *importer) manifest(r io.Reader, size int64) error {
+	if most := int64(len(x.sums)+64) << 10; size > most {
+		return strange("a list of %d bytes for %d files", size, len(x.sums))
+	}
 	var m manifest
 	if err := json.NewDecoder(r).Decode(&m); err != nil {
-		return fmt.Errorf("%s: %w", manifestFile, err)
+		return notWhole(fmt.Errorf("%s: %w", manifestFile, err))
 	}
 	if m.SchemaVersion > agent.SchemaVersion {
 		return &newerError{manifestFile, m.SchemaVersion, agent.SchemaVersion}
 	}
 	for name, sum := range m.Files {
-		if sums[name] != sum {
-			return fmt.Errorf("the export is damaged: the checksum of %s is wrong", name)
+		if x.sums[name] != sum {
+			return &ArchiveError{Why: fmt.Sprintf("is damaged: the checksum of %.80q is wrong, or it is missing", name), Do: exportAgain}
 		}
 	}
-	for name := range sums {
+	for name := range x.sums {
 		if m.Files[name] == "" {
-			return fmt.Errorf("the export is damaged: %s is not in its list", name)
+			return strange("%.80q, which is not in its list", name)
 		}
+	}
+	return nil
+}
+
+// ended checks that nothing stands behind the list, and the archive's own checksum.
+func ended(archive *tar.Reader, zip io.Reader) error {
+	h, err := archive.Next()
+	if err == nil {
+		return strange("%.80q behind its list", h.Name)
+	}
+	if err != io.EOF {
+		return notWhole(err)
+	}
+	const most = 1 << 20
+	rest, err := io.ReadAll(io.LimitReader(zip, most))
+	if err != nil {
+		return notWhole(err)
+	}
+	if len(rest) == most || len(bytes.Trim(rest, "\x00")) > 0 { // it is filled up with zeros
+		return strange("something behind its end")
 	}
 	return nil
 }

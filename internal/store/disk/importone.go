@@ -22,34 +22,38 @@ type Addition struct {
 // ImportNamespace adds one namespace of an export to the store in the directory, whose daemon is stopped. It is added whole, by the name that it
 // has, or not at all: store.ErrExists where the store has one of that name, store.ErrNotFound where the export has none. The content of the export
 // is written to a directory of temporary files first.
-func ImportNamespace(ctx context.Context, dir string, r io.Reader, o Options, add Addition) (err error) {
+func ImportNamespace(ctx context.Context, dir string, r io.Reader, o Options, add Addition) (in Imported, err error) {
 	name := add.Name
 	if err := name.Validate(); err != nil {
-		return err
+		return in, err
 	}
 	temp, err := os.MkdirTemp("", "recurgent-import-")
 	if err != nil {
-		return err
+		return in, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	s, err := Open(dir, o)
 	if err != nil {
-		return err
+		return in, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if name == agent.DefaultNamespace || s.have(name) {
-		return fmt.Errorf("%w: namespace %s", store.ErrExists, name)
+		return in, fmt.Errorf("%w: namespace %s", store.ErrExists, name)
 	}
 	from := filepath.Join(temp, "store")
-	if err := Import(ctx, from, r, o, nil); err != nil {
-		return err
+	if in, err = Import(ctx, from, r, o, nil); err != nil {
+		return in, err
 	}
 	// A start removes what has the name of an erased namespace.
 	aside := namespaceDir(name) + erasedSuffix
 	if err := Fill(ctx, filepath.Join(dir, aside), o, func(give func(*store.Item) error) error { return Items(ctx, from, o, name, give) }); err != nil {
-		return err
+		return in, err
 	}
-	return errors.Join(s.adopt(aside, name), s.note(ctx, add.Audit))
+	if err := s.adopt(aside, name); err != nil {
+		return in, err
+	}
+	in.Sealed = s.namespace(name).connections.sealed()
+	return in, s.note(ctx, add.Audit)
 }
 
 // adopt makes the namespace of a store below the root one of this store. It is this store's from its renaming on; the checkpoint says the rest.

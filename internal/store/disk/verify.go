@@ -21,6 +21,7 @@ type Report struct {
 	Aside                                                []string      // files that were moved aside before
 	Problems                                             []string      // what breaks a promise, each with its file
 	Audit                                                []AuditReport // of each namespace with a trail
+	Imported                                                           // before, by the same command
 }
 
 // Verify reads all of a stopped store and reports what breaks its promises. It changes nothing. store.ErrInUse when a

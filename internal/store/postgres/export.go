@@ -34,7 +34,7 @@ func (s *Store) Export(ctx context.Context, w io.Writer, only agent.Namespace) (
 
 // Import fills an empty store from an archive of either store. audit is the entry of the import in the audit trail of the default namespace, nil
 // for none. An archive that is damaged changes nothing.
-func (s *Store) Import(ctx context.Context, r io.Reader, audit *agent.AuditEntry) error {
+func (s *Store) Import(ctx context.Context, r io.Reader, audit *agent.AuditEntry) (disk.Imported, error) {
 	return s.unpacked(ctx, r, audit, func(dir string, o disk.Options) error {
 		return s.Fill(ctx, func(give func(*store.Item) error) error { return disk.Items(ctx, dir, o, "", give) })
 	})
@@ -42,25 +42,25 @@ func (s *Store) Import(ctx context.Context, r io.Reader, audit *agent.AuditEntry
 
 // ImportNamespace adds one namespace of an archive to the store, which daemons may use meanwhile. It is added whole, by the name that it has, or not
 // at all: store.ErrExists where the store has one of that name, store.ErrNotFound where the archive has none. audit is as in Import.
-func (s *Store) ImportNamespace(ctx context.Context, r io.Reader, name agent.Namespace, audit *agent.AuditEntry) error {
+func (s *Store) ImportNamespace(ctx context.Context, r io.Reader, name agent.Namespace, audit *agent.AuditEntry) (disk.Imported, error) {
 	return s.unpacked(ctx, r, nil, func(dir string, o disk.Options) error {
 		return s.fillNamespace(ctx, name, audit, func(give func(*store.Item) error) error { return disk.Items(ctx, dir, o, name, give) })
 	})
 }
 
 // unpacked calls do with a directory that has the content of an archive.
-func (s *Store) unpacked(ctx context.Context, r io.Reader, audit *agent.AuditEntry, do func(dir string, o disk.Options) error) (err error) {
+func (s *Store) unpacked(ctx context.Context, r io.Reader, audit *agent.AuditEntry, do func(dir string, o disk.Options) error) (in disk.Imported, err error) {
 	temp, err := os.MkdirTemp("", "recurgent-import-")
 	if err != nil {
-		return err
+		return in, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	dir, o := filepath.Join(temp, "store"), disk.DefaultOptions()
 	o.Now = s.o.Now
-	if err := disk.Import(ctx, dir, r, o, audit); err != nil {
-		return err
+	if in, err = disk.Import(ctx, dir, r, o, audit); err != nil {
+		return in, err
 	}
-	return do(dir, o)
+	return in, do(dir, o)
 }
 
 var _ store.Exporter = (*Store)(nil)

@@ -40,7 +40,7 @@ func TestNamespaceInAndOut(t *testing.T) {
 		t.Errorf("an export of no namespace: %v", err)
 	}
 	dir := filepath.Join(t.TempDir(), "alone")
-	if err := disk.Import(t.Context(), dir, bytes.NewReader(alone.Bytes()), o, nil); err != nil {
+	if _, err := disk.Import(t.Context(), dir, bytes.NewReader(alone.Bytes()), o, nil); err != nil {
 		t.Fatal(err)
 	}
 	kept := strings.Join(content(t, func(ctx context.Context, give func(*store.Item) error) error {
@@ -51,7 +51,8 @@ func TestNamespaceInAndOut(t *testing.T) {
 	}
 
 	add := func(archive []byte, name agent.Namespace) error {
-		return second.ImportNamespace(t.Context(), bytes.NewReader(archive), name, &agent.AuditEntry{ID: "audit_import", Action: "store.import"})
+		_, err := second.ImportNamespace(t.Context(), bytes.NewReader(archive), name, &agent.AuditEntry{ID: "audit_import", Action: "store.import"})
+		return err
 	}
 	if err := add(alone.Bytes(), "acme"); !errors.Is(err, store.ErrExists) {
 		t.Errorf("over one of that name: %v", err)

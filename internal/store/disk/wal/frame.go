@@ -51,37 +51,49 @@ func (b *Batch) seal(first uint64) []byte {
 	return out
 }
 
-// readFrame reads the frame at the start of data: its entries, their first lsn and the bytes it takes. ok is false
-// when there is no whole, sound frame.
-func readFrame(data []byte) (entries [][]byte, first uint64, size int, ok bool) {
+// entries are those of a sound frame, each behind its length.
+type entries []byte
+
+// all yields the entries with their places in the frame.
+func (e entries) all(yield func(i uint64, entry []byte) bool) {
+	for i := uint64(0); len(e) > 0; i++ {
+		n, w := binary.Uvarint(e)
+		if !yield(i, e[w:w+int(n)]) {
+			return
+		}
+		e = e[w+int(n):]
+	}
+}
+
+// frameSize returns the bytes that the frame at the start of data takes, if it is one; 0 where there is none, or not all of it.
+func frameSize(data []byte) int {
 	if len(data) < frameHeader || binary.LittleEndian.Uint32(data) != frameMagic {
-		return nil, 0, 0, false
+		return 0
 	}
 	length := int64(binary.LittleEndian.Uint32(data[4:]))
 	if length > int64(len(data)-frameHeader) {
+		return 0
+	}
+	return frameHeader + int(length)
+}
+
+// readFrame reads the frame at the start of data: its entries, their first lsn and the bytes it takes. ok is false
+// when there is no whole, sound frame. It allocates nothing: a frame may hold as many entries as bytes.
+func readFrame(data []byte) (e entries, first uint64, size int, ok bool) {
+	size = frameSize(data)
+	if size == 0 || crc32.Checksum(data[12:size], castagnoli) != binary.LittleEndian.Uint32(data[8:]) {
 		return nil, 0, 0, false
 	}
-	size = frameHeader + int(length)
-	if crc32.Checksum(data[12:size], castagnoli) != binary.LittleEndian.Uint32(data[8:]) {
-		return nil, 0, 0, false
-	}
-	count := binary.LittleEndian.Uint32(data[12:])
+	count := uint64(binary.LittleEndian.Uint32(data[12:]))
 	first = binary.LittleEndian.Uint64(data[16:])
-	payload := data[frameHeader:size]
-	if int64(count) > length {
-		return nil, 0, 0, false // an entry takes a byte at least
-	}
-	entries = make([][]byte, 0, count)
-	for range count {
-		n, w := binary.Uvarint(payload)
-		if w <= 0 || n > uint64(len(payload)-w) {
+	e = data[frameHeader:size]
+	found, rest := uint64(0), e
+	for ; len(rest) > 0; found++ {
+		n, w := binary.Uvarint(rest)
+		if w <= 0 || n > uint64(len(rest)-w) {
 			return nil, 0, 0, false
 		}
-		entries = append(entries, payload[w:w+int(n)])
-		payload = payload[w+int(n):]
+		rest = rest[w+int(n):]
 	}
-	if len(payload) > 0 {
-		return nil, 0, 0, false
-	}
-	return entries, first, size, true
+	return e, first, size, found == count
 }

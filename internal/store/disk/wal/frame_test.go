@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"encoding/binary"
 	"fmt"
 	"testing"
 )
@@ -11,6 +12,32 @@ func frame(first uint64, count uint32, payload string) []byte {
 	b.Reset()
 	b.buf, b.count = append(b.buf, payload...), count
 	return b.seal(first)
+}
+
+func listed(frame entries) (out [][]byte) {
+	for _, e := range frame.all {
+		out = append(out, e)
+	}
+	return out
+}
+
+// Where every few bytes look like the start of a long frame, the search for a sound one ends: its work is bounded by the segment's size.
+func TestTheSearchIsBounded(t *testing.T) {
+	t.Parallel()
+	const lures, each = 1 << 12, 16
+	var data []byte
+	for i := range lures {
+		data = append(data, frame(1, 1, "\x01a")[:8]...)
+		binary.LittleEndian.PutUint32(data[len(data)-4:], uint32((lures-i-2)*each))
+		data = append(data, make([]byte, each-8)...)
+	}
+	search := finder{work: 1<<20 + 16*int64(len(data))}
+	if _, found := search.next(data, 1); found || search.work >= 0 {
+		t.Errorf("found %v, with %d bytes of work left: the lures cost less than their bound", found, search.work)
+	}
+	if next, _, err := read(append(frame(1, 1, "\x01a"), data...), 1, 0, func(uint64, []byte) error { return nil }); next != 2 || err != nil {
+		t.Errorf("the frame before them: next is %d, %v", next, err)
+	}
 }
 
 // A frame counts only when its entries are what its header says.
@@ -32,10 +59,10 @@ func TestFramesAreWholeOrNothing(t *testing.T) {
 		{"an entry longer than the frame", frame(1, 1, "\x02a"), ""},
 		{"a length that does not end", frame(1, 1, "\x80"), ""},
 	} {
-		entries, _, size, ok := readFrame(append(c.data, "what follows"...)[:len(c.data)])
+		frame, _, size, ok := readFrame(append(c.data, "what follows"...)[:len(c.data)])
 		got := ""
 		if ok {
-			got = fmt.Sprintf("%q", entries)
+			got = fmt.Sprintf("%q", listed(frame))
 		}
 		if got != c.entries || ok && size != len(c.data) {
 			t.Errorf("%s: got %s of %d bytes, want %s", c.name, got, size, c.entries)

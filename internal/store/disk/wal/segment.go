@@ -97,10 +97,11 @@ func (s Segment) Visit(data []byte, visit func(lsn uint64, entry []byte) error) 
 // last of them, and the gaps before it.
 func read(data []byte, first, limit uint64, visit func(lsn uint64, entry []byte) error) (next uint64, gaps []Gap, err error) {
 	next = first
+	search := finder{work: 1<<20 + 16*int64(len(data))}
 	for off := 0; ; {
-		entries, lsn, size, ok := readFrame(data[off:])
+		frame, lsn, size, ok := readFrame(data[off:])
 		if !ok || lsn < next {
-			skip, found := nextFrame(data[off:], next)
+			skip, found := search.next(data[off:], next)
 			if !found {
 				return next, gaps, nil
 			}
@@ -113,22 +114,25 @@ func read(data []byte, first, limit uint64, visit func(lsn uint64, entry []byte)
 		if lsn > next {
 			gaps = append(gaps, Gap{next, lsn})
 		}
-		for i, e := range entries {
-			at := lsn + uint64(i)
-			if limit > 0 && at >= limit {
+		for i, e := range frame.all {
+			if limit > 0 && lsn+i >= limit {
 				return next, gaps, nil
 			}
-			if err := visit(at, e); err != nil {
+			if err := visit(lsn+i, e); err != nil {
 				return next, gaps, err
 			}
-			next = at + 1
+			next = lsn + i + 1
 		}
 		off += size
 	}
 }
 
-// nextFrame finds a sound frame with an lsn of at least next behind the start of data.
-func nextFrame(data []byte, next uint64) (off int, found bool) {
+// A finder finds sound frames behind damage. What looks like a frame is summed up before it is known to be none, and bytes that somebody chose may look
+// like a long frame everywhere: so there is a bound on the work, beyond which there is no further frame.
+type finder struct{ work int64 }
+
+// next finds a sound frame with an lsn of at least next behind the start of data.
+func (f *finder) next(data []byte, next uint64) (off int, found bool) {
 	magic := binary.LittleEndian.AppendUint32(nil, frameMagic)
 	for off = 1; off < len(data); off++ {
 		i := bytes.Index(data[off:], magic)
@@ -136,6 +140,9 @@ func nextFrame(data []byte, next uint64) (off int, found bool) {
 			return 0, false
 		}
 		off += i
+		if f.work -= int64(frameSize(data[off:])); f.work < 0 {
+			return 0, false
+		}
 		if _, lsn, _, ok := readFrame(data[off:]); ok && lsn >= next {
 			return off, true
 		}

@@ -100,7 +100,7 @@ func (c *powerCut) rename(i int, op Op) {
 			out.apply(op)
 		} else if c.mode == AnyOf { // some of what it holds may be gone
 			for name := range out.names {
-				if strings.HasPrefix(name, op.Name+"/") && c.random.IntN(2) == 0 {
+				if (name == op.Name || strings.HasPrefix(name, op.Name+"/")) && c.random.IntN(2) == 0 {
 					delete(out.names, name)
 				}
 			}

@@ -100,7 +100,7 @@ func (f *FS) apply(op Op) {
 		delete(f.names, op.Name)
 	case "removeall":
 		for name := range f.names {
-			if strings.HasPrefix(name, op.Name+"/") {
+			if name == op.Name || strings.HasPrefix(name, op.Name+"/") {
 				delete(f.names, name)
 			}
 		}

@@ -1,0 +1,223 @@
+package disk
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
+)
+
+// A kind is a kind of primary file: one of those that make up a store, and cannot be made anew of others. An export holds files of these kinds, an import takes
+// them, and neither any other.
+type kind struct {
+	named *regexp.Regexp // names within the directory of a namespace; those of the journal stand at the top alone
+	most  int64          // bytes; 0: as many as the disk holds
+	check func(f *files, name string) error
+}
+
+// Bounds of what is read as a whole, and of what is read in lines.
+const (
+	maxWhole = 512 << 20
+	maxLines = 16 << 30
+	maxText  = 16 << 20
+)
+
+// nameParts are parts of the names of files, as slug and validID give them.
+var nameParts = strings.NewReplacer("SLUG", `[a-z0-9_-]{1,64}`, "ID", `[A-Za-z0-9_-]{1,128}`, "STAMP", `[0-9A-Za-z._-]{1,160}`)
+
+func namedLike(pattern string) *regexp.Regexp {
+	return regexp.MustCompile(`^(?:` + nameParts.Replace(pattern) + `)$`)
+}
+
+// kinds are all of them. Of those that match a name the first counts.
+var kinds = []kind{
+	{namedLike(`policy\.json`), maxWhole, formOf(func(_ string, d *policyDoc) error { _, err := decodePolicy(d.Policy); return err })},
+	{namedLike(`patterns\.json`), maxWhole, formOf[patternsDoc](nil)},
+	{namedLike(`evidence\.json`), maxWhole, formOf[evidenceDoc](nil)},
+	{namedLike(`content\.json`), maxWhole, formOf[contentDoc](nil)},
+	{namedLike(`files\.json`), maxWhole, formOf(func(_ string, d *filesDoc) error { return checkFiles(d) })},
+	{namedLike(`connections\.json`), maxWhole, formOf(func(_ string, d *connectionsDoc) error { return checkConnections(d) })},
+	{namedLike(`spend\.json`), maxWhole, formOf(func(_ string, d *spendDoc) error { return checkSpend(d) })},
+	{namedLike(`tools/registry\.json`), maxWhole, formOf(func(_ string, d *registryDoc) error { return checkRegistry(d) })},
+	{namedLike(`tools/archive/registry/SLUG\.STAMP\.json`), maxWhole, formOf(isArchivedTool)},
+	{namedLike(`tools/archive/SLUG/SLUG\.STAMP\.json`), maxWhole, formOf(isArchivedArtifact)},
+	{namedLike(`tools/SLUG/SLUG\.json`), maxWhole, formOf(isArtifact)},
+	{namedLike(`programs/unreferenced\.json`), maxWhole, formOf[prunedDoc](nil)},
+	{namedLike(`programs/[0-9a-f]{64}\.go`), maxText, isProgram},
+	{namedLike(`sessions/ID/session\.json`), maxWhole, formOf(isSession)},
+	{namedLike(`sessions/ID/history\.jsonl`), maxLines, linesOf[recordMeta]},
+	{namedLike(`(calls|calls/[0-9]{8,10})\.jsonl`), maxWhole, linesOf[agent.LogEntry]},
+	{namedLike(`values/[0-9]{8,10}\.jsonl`), maxWhole, linesOf[valueLine]},
+	{namedLike(`audit\.jsonl`), maxLines, linesOf[agent.AuditEntry]},
+	{namedLike(`files/ID`), 0, func(*files, string) error { return nil }}, // any bytes; files.json has the digest
+	{namedLike(`journal/checkpoint\.json`), maxWhole, formOf(func(_ string, d *checkpointDoc) error { return checkCheckpoint(d) })},
+	{namedLike(`journal/[0-9]{20}\.wal`), maxWhole, isJournal},
+}
+
+// kindOf returns the kind of a file by its name below the top; nil for one of no kind. dir is the directory of its namespace, and within its name there.
+func kindOf(name string) (k *kind, dir, within string) {
+	dir, within = ".", name
+	if rest, ok := strings.CutPrefix(name, namespacesDir+"/"); ok {
+		space, in, _ := strings.Cut(rest, "/")
+		if n := agent.Namespace(space); n.Validate() != nil || n == agent.DefaultNamespace || strings.HasPrefix(in, journalDir+"/") {
+			return nil, dir, name
+		}
+		dir, within = path.Join(namespacesDir, space), in
+	}
+	for i := range kinds {
+		if kinds[i].named.MatchString(within) {
+			return &kinds[i], dir, within
+		}
+	}
+	return nil, dir, within
+}
+
+// formOf checks that a file is a document of the type, of this schema version or an earlier one. Of a later one: *newerError.
+func formOf[D any](check func(name string, doc *D) error) func(*files, string) error {
+	return func(f *files, name string) error {
+		data, err := f.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		var doc D
+		if data, err = f.current(name, data); err == nil {
+			err = json.Unmarshal(data, &doc)
+		}
+		if err == nil && check != nil {
+			err = check(name, &doc)
+		}
+		return err
+	}
+}
+
+// current returns a document as the current schema version has it.
+func (f *files) current(name string, data []byte) ([]byte, error) {
+	h := head{}
+	if err := json.Unmarshal(data, &h); err != nil {
+		return nil, err
+	}
+	if reads := versionOf(name); h.SchemaVersion > reads {
+		return nil, &newerError{f.path(name), h.SchemaVersion, reads}
+	}
+	if h.SchemaVersion < agent.SchemaVersion {
+		return migrateDocument(name, data, h.SchemaVersion)
+	}
+	return data, nil
+}
+
+func isArtifact(name string, d *artifactDoc) error {
+	if d.Artifact == nil {
+		return errors.New("holds no artifact")
+	}
+	if k := (artifactKey{role: d.Role, method: d.MethodName}); k.file() != name {
+		return fmt.Errorf("holds %.80q, which belongs in %s", d.Role+"."+d.MethodName, k.file())
+	}
+	return d.check()
+}
+
+func isArchivedArtifact(name string, d *artifactDoc) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	return isArchivedAt(name, archived{artifact: &artifact{key: artifactKey{role: d.Role, method: d.MethodName}}})
+}
+
+func isArchivedTool(name string, d *toolDoc) error { return isArchivedAt(name, archived{tool: &d.Tool}) }
+
+func isArchivedAt(name string, x archived) error {
+	if place, _, _ := strings.Cut(name, "."); place != archivePlace(x.target()) {
+		return fmt.Errorf("holds %.80q, which belongs in %s", x.target().String(), archivePlace(x.target()))
+	}
+	return nil
+}
+
+func isSession(name string, d *sessionDoc) error {
+	if !validID(d.ID) || sessionFile(d.ID) != name {
+		return fmt.Errorf("holds the session %.80q", d.ID)
+	}
+	return nil
+}
+
+func isProgram(f *files, name string) error {
+	data, err := f.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if of, _ := programFile(agent.Checksum(string(data))); of != name {
+		return errWrongChecksum
+	}
+	return nil
+}
+
+// isJournal checks that a file holds a sound batch, or none at all.
+func isJournal(f *files, name string) error {
+	data, err := f.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	sound := strings.Trim(string(data[:min(len(data), 4096)]), "\x00") == "" // nothing was written to it
+	_, _, err = (wal.Segment{Name: name}).Visit(data, func(lsn uint64, _ []byte) error {
+		sound = true
+		return checkLSN(lsn)
+	})
+	if err == nil && !sound {
+		err = errors.New("holds no batch of entries")
+	}
+	return err
+}
+
+// checkLSN refuses numbers of entries behind which there would soon be no other.
+func checkLSN(lsn uint64) error {
+	if lsn >= 1<<62 {
+		return fmt.Errorf("has an entry %d", lsn)
+	}
+	return nil
+}
+
+func checkCheckpoint(d *checkpointDoc) error {
+	if err := errors.Join(checkLSN(d.LSN), checkArchived(d.Unarchived)); err != nil {
+		return err
+	}
+	for name, at := range d.Namespaces {
+		if at == nil {
+			continue
+		}
+		if err := errors.Join(name.Validate(), checkArchived(at.Unarchived)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linesOf checks that a file is JSON lines: one of them decodes as T, where there is any, and none is too long to be read.
+func linesOf[T any](f *files, name string) error {
+	file, err := f.Open(name, false)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	size, err := file.Size()
+	if err != nil || size == 0 {
+		return err
+	}
+	sound, longest := false, int64(0)
+	err = eachLine(file, size, func(line []byte, length int64) {
+		var x T
+		longest = max(longest, length)
+		sound = sound || json.Unmarshal(line, &x) == nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case longest > maxLine:
+		return fmt.Errorf("has a line of %d bytes", longest)
+	case !sound:
+		return errors.New("has no line that can be read")
+	}
+	return nil
+}
