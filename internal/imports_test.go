@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"cmd":                               {"internal/cli", "internal/runtime/sandbox"},                                                                           // see TestDaemonParsesNoProgram
 	"bench":                             {"internal/runtime"},                                                                                                   // and nothing imports it
 	"test":                              {"internal/cli", "internal/api/apitest", "internal/app/apptest", "internal/store/postgres/pgtest", "internal/runtime"}, // and nothing imports it
-	"internal/app":                      {"api", "internal/api", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
+	"internal/app":                      {"internal/seal", "internal/beneath", "api", "internal/api", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
 	"internal/cluster":                  {"internal/store", "internal/agent"},
 	"internal/client":                   {"internal/runtime", "internal/agent"},
 	"internal/cli":                      {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"internal/runtime/gate/report":      {},                         // the daemon reads it
 	"internal/runtime/gate/rt":          {"internal/runtime/plain"}, // native executables consist of it too
 	"internal/runtime/fetch":            {"internal/cache", "internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
-	"internal/runtime/connections":      {"internal/runtime/fetch", "internal/agent"},
+	"internal/runtime/connections":      {"internal/beneath", "internal/runtime/fetch", "internal/agent"},
 	"internal/runtime/sandbox":          {"internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
 	"internal/runtime/sandbox/serve":    {"internal/runtime/plain", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
 	"internal/runtime/sandbox/landlock": {},
@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"internal/runtime/sandbox/wire":     {"internal/runtime/gate/report"},
 	"internal/runtime/sandbox/threads":  {},
 	"internal/runtime/native/support":   {"internal/runtime/sandbox/serve", "internal/runtime/sandbox/threads", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
-	"internal/runtime/native":           {"internal/runtime/gate/allow", "internal/runtime/sandbox/wire"},
+	"internal/runtime/native":           {"internal/seal", "internal/beneath", "internal/runtime/gate/allow", "internal/runtime/sandbox/wire"},
 	"internal/runtime/history":          {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/spend":            {"internal/runtime/provider", "internal/store", "internal/agent"},
 	"internal/runtime/files":            {"internal/runtime/trail", "internal/store", "internal/agent"},
@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 	"internal/runtime/trail":            {"internal/store", "internal/agent"},
 	"internal/runtime/predict": {"internal/runtime/trail", "internal/runtime/history", "internal/runtime/provider", "internal/runtime/progress", "internal/runtime/interrupt", "internal/runtime/spend",
 		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/tier":     {"internal/runtime/sandbox", "internal/runtime/gate/report", "internal/runtime/history", "internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/tier":     {"internal/seal", "internal/beneath", "internal/runtime/sandbox", "internal/runtime/gate/report", "internal/runtime/history", "internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/why":      {"internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/bell", "internal/fair", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/overview": {"internal/runtime/spend", "internal/bell", "internal/store", "internal/agent"},
@@ -73,6 +73,7 @@ var allowed = map[string][]string{
 	"internal/agent":            {},
 	"internal/bell":             {},
 	"internal/beneath":          {},
+	"internal/seal":             {"internal/beneath"},
 	"internal/cache":            {},
 	"internal/fair":             {},
 }

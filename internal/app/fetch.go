@@ -50,7 +50,7 @@ func openConnections(o Options, name agent.Namespace, t *fetch.Transport) (*conn
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
 	}
-	return connections.New(connections.Options{Namespace: name, Transport: t, KeyFile: o.SecretsKey(), SecretsDir: o.SecretsDir, Env: env})
+	return connections.New(connections.Options{Namespace: name, Transport: t, KeyFile: o.SecretsKey(), OwnKey: o.SecretsKey() == filepath.Join(o.DataDir, store.SecretsKeyFile), SecretsDir: o.SecretsDir, Env: env})
 }
 
 // StoredConnections returns the connections in the data directory or the database, and a function that says why the secret of one cannot be

@@ -4,20 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
+	"github.com/recurgentd/recurgentd/internal/seal"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // NativeDir is where the native tier of a data directory keeps its files: executables, verdicts and differences.
-func NativeDir(dataDir string) string { return filepath.Join(dataDir, "native") }
+func NativeDir(dataDir string) string { return filepath.Join(dataDir, store.DerivedDir) }
 
 // FindNative returns the toolchain that the setting --native leads to, or why programs are not compiled at that level of confinement. The error is an *OptionError: a
 // directory that was named and does not serve.
@@ -39,7 +42,7 @@ func FindNative(setting string, level sandbox.Level) (found native.Toolchain, wh
 // buildTime bounds one build. The first one compiles what all executables share, which takes a minute of processor time.
 const buildTime = 10 * time.Minute
 
-// openNative makes the native tier, which is off where there is no toolchain or too little confinement.
+// openNative makes the native tier, which is off where there is no toolchain or too little confinement, or where links lead out of its directory.
 func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 	to := tier.Options{Dir: NativeDir(o.DataDir), Box: p.pool, Metrics: p.metrics, Logger: a.log, Now: o.Now}
 	found, why, err := FindNative(o.Native, p.pool.Status().Level)
@@ -48,35 +51,62 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 	}
 	to.Why, to.Toolchain = why, found.Version
 	to.Identity = found.Version + " " + p.build.Version + " " + p.build.Revision
+	if why != "" {
+		return tier.New(to)
+	}
+	to.Key, err = openDerived(o.DataDir)
 	switch {
-	case why != "":
+	case err != nil:
 	case o.NativeBuilder != nil:
 		to.Builder = o.NativeBuilder
 	default:
 		no := native.DefaultOptions()
 		no.Timeout = buildTime
-		no.Toolchain, no.Dir, no.Sources, no.Text, no.Run = found, filepath.Join(to.Dir, "cache"), runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
-		if b, err := native.New(no); err == nil {
+		no.Toolchain, no.Dir, no.Key, no.Sources, no.Text, no.Run = found, filepath.Join(to.Dir, nativeCache), to.Key, runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
+		var b *native.Builder
+		if b, err = native.New(no); err == nil {
 			to.Builder = compiler{b}
-		} else {
-			to.Why = err.Error()
 		}
 	}
+	if err != nil {
+		to.Why = err.Error()
+	}
 	return tier.New(to)
+}
+
+// nativeCache is the directory of the builder below NativeDir.
+const nativeCache = "cache"
+
+// openDerived makes the directories of what is derived in a data directory, and returns the key that it is sealed with.
+func openDerived(dataDir string) (*seal.Key, error) {
+	top, err := beneath.Open(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = top.Close() }() // it was only read
+	if err := top.Mkdir(path.Join(store.DerivedDir, nativeCache), 0o711); err != nil {
+		return nil, err
+	}
+	at, err := beneath.Open(top.Path(store.DerivedDir))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = at.Close() }() // it was only read
+	return seal.Open(at)
 }
 
 // A compiler is a native.Builder as the tier asks it.
 type compiler struct{ builder *native.Builder }
 
-func (c compiler) Build(ctx context.Context, source string) (path string, err error) {
+func (c compiler) Build(ctx context.Context, source string) (path, digest string, err error) {
 	x, err := c.builder.Build(ctx, source)
 	switch {
 	case errors.Is(err, sandbox.ErrNoNativeForm):
-		return "", fmt.Errorf("%w: %w", tier.ErrUnsupported, err)
+		return "", "", fmt.Errorf("%w: %w", tier.ErrUnsupported, err)
 	case err != nil:
-		return "", err
+		return "", "", err
 	}
-	return x.Path, nil
+	return x.Path, x.Sum, nil
 }
 
 // source is a tier.Sources.

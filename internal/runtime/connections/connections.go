@@ -24,6 +24,7 @@ type Options struct {
 	Namespace  agent.Namespace                  // whose connections they are
 	Transport  http.RoundTripper                // carries token requests, under the policy of fetches; follows no redirect
 	KeyFile    string                           // the identity that opens sealed secrets; made at the first one
+	OwnKey     bool                             // KeyFile is the default one, in the data directory, where no link is followed
 	SecretsDir string                           // holds the secrets that connections name by file; "": none may
 	Env        func(string) (v string, ok bool) // the daemon's environment
 }
@@ -48,7 +49,7 @@ func New(o Options) (*Service, error) {
 	if o.Transport == nil || o.KeyFile == "" || o.Env == nil {
 		return nil, errors.New("connections: Transport, KeyFile and Env are required")
 	}
-	return &Service{o: o, vault: &vault{path: o.KeyFile}, tokens: map[string]*source{}}, nil
+	return &Service{o: o, vault: &vault{path: o.KeyFile, strict: o.OwnKey}, tokens: map[string]*source{}}, nil
 }
 
 // Use has the connections come from the store. It is called once, before anything fetches.

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
@@ -321,6 +323,37 @@ func TestVault(t *testing.T) {
 	b.must(os.Rename(key+".away", key))
 	if p := problem(); p != "" {
 		t.Errorf("with the first key again: %q", p)
+	}
+}
+
+// The key file of a data directory is no link; one that was named may be. What is no file is not waited for, and nothing is sealed with it.
+func TestKeyFileIsAFile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if _, err := b.s.Seal("api", canary); err != nil {
+		t.Fatal(err)
+	}
+	key := b.s.o.KeyFile
+	for name, c := range map[string]struct {
+		put  func() error
+		own  bool // refused in a data directory alone
+		kind string
+	}{
+		"a link":      {func() error { return os.Symlink(key+".away", key) }, true, "a symbolic link"},
+		"a pipe":      {func() error { return unix.Mkfifo(key, 0o600) }, false, "a named pipe"},
+		"a directory": {func() error { return os.Mkdir(key, 0o700) }, false, "a directory"},
+	} {
+		b.must(os.Rename(key, key+".away"))
+		b.must(c.put())
+		for _, own := range []bool{true, false} {
+			b.s.vault.strict = own
+			_, err := b.s.Seal("api", canary)
+			if refused := own || !c.own; (err != nil) != refused || own && !strings.Contains(err.Error(), c.kind) {
+				t.Errorf("%s, in a data directory %v: got %v", name, own, err)
+			}
+		}
+		b.must(os.Remove(key))
+		b.must(os.Rename(key+".away", key))
 	}
 }
 

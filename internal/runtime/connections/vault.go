@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"filippo.io/age"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
 // Errors of a vault.
@@ -26,6 +28,7 @@ var (
 // A vault seals secrets to the identities of a key file (filippo.io/age) and opens them. The file is read at each use.
 type vault struct {
 	path   string
+	strict bool       // the file is in a data directory
 	making sync.Mutex // held while the file is made
 }
 
@@ -87,7 +90,7 @@ func (v *vault) open(data []byte, namespace agent.Namespace, connection string) 
 }
 
 func (v *vault) keys() ([]age.Identity, error) {
-	data, err := os.ReadFile(v.path)
+	data, err := v.read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoKey
 	}
@@ -100,6 +103,30 @@ func (v *vault) keys() ([]age.Identity, error) {
 	}
 	return keys, nil
 }
+
+// read reads the key file. It may be a link, as files of secrets are that an orchestrator mounts; in a data directory it may not.
+func (v *vault) read() ([]byte, error) {
+	if v.strict {
+		dir, err := beneath.Open(filepath.Dir(v.path))
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = dir.Close() }() // it was only read
+		return dir.ReadFile(filepath.Base(v.path))
+	}
+	f, err := os.OpenFile(v.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe in its place would block
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is not a regular file", v.path), err)
+	}
+	return io.ReadAll(io.LimitReader(f, maxKeyFile))
+}
+
+// maxKeyFile is how much of a key file is read.
+const maxKeyFile = 1 << 20
 
 // make makes the key file, mode 0600, whole or not at all. What is sealed to it is stored only once it is on disk.
 func (v *vault) make() ([]age.Identity, error) {

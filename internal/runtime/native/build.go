@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
@@ -60,27 +58,30 @@ func packagePath(i int) string {
 }
 
 // build compiles and links the texts and moves the executable to its place in the cache.
-func (b *Builder) build(ctx context.Context, texts []string, to string) error {
+func (b *Builder) build(ctx context.Context, texts []string, digest string) (*Executable, error) {
 	dir, err := os.MkdirTemp(b.dir("tmp"), "build-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	steps, err := b.steps(dir, texts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Exec: filepath.Dir(b.opts.Toolchain.tool("compile")), Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps}
 	if said, err := b.opts.Run(ctx, tools); err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
-		return buildError("compile and link", said, err)
+		return nil, buildError("compile and link", said, err)
 	}
 	if err := b.checkToolchain(); err != nil { // replaced meanwhile, perhaps between two steps
-		return err
+		return nil, err
 	}
-	return adopt(filepath.Join(dir, "program"), to)
+	if !b.packages.unchanged(b.at) { // the tools opened them by their names
+		return nil, &BuildError{Step: "packages", Err: errors.New("the compiled packages were changed while they were used")}
+	}
+	return b.adopt(filepath.Join(dir, "program"), digest)
 }
 
 func (b *Builder) checkToolchain() error {
@@ -92,11 +93,7 @@ func (b *Builder) checkToolchain() error {
 
 // steps writes what the tools read and returns how they are called: the compiler for each program and for package main, then the linker.
 func (b *Builder) steps(dir string, texts []string) ([]wire.ToolStep, error) {
-	list, err := os.ReadFile(filepath.Join(b.dir(b.packagesDir()), "packages"))
-	if err != nil {
-		return nil, err
-	}
-	packages := strings.ReplaceAll(string(list), "@", filepath.Join("..", "..", b.packagesDir()))
+	packages := b.packages.config(filepath.Join("..", "..", b.packagesDir()))
 	files := map[string]string{"host.cfg": allow.ImportMap() + packages}
 	var out []wire.ToolStep
 	compile := func(path, config, source, text string) {
@@ -122,26 +119,4 @@ func (b *Builder) steps(dir string, texts []string) ([]wire.ToolStep, error) {
 		}
 	}
 	return out, nil
-}
-
-// adopt copies what a build has made to its place, where only whole files stand. The directory is the tools' own: nothing there is
-// what its name says before it was looked at.
-func adopt(from, to string) error {
-	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > buildFile {
-		return errors.Join(errors.New("the tools left no executable"), err)
-	}
-	out, err := os.OpenFile(to+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, io.LimitReader(in, buildFile))
-	if err := errors.Join(err, out.Chmod(0o555), out.Sync(), out.Close()); err != nil {
-		return err
-	}
-	return os.Rename(to+".new", to)
 }

@@ -1,20 +1,43 @@
 package native
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/beneath"
+	"github.com/recurgentd/recurgentd/internal/seal"
 )
+
+// cacheIn is a builder that only keeps executables.
+func cacheIn(t *testing.T, dir string) *Builder {
+	t.Helper()
+	at, err := beneath.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = at.Close() })
+	key, err := seal.Open(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Builder{opts: Options{Dir: dir, Key: key, MaxBytes: 25}, at: at}
+	if err := b.layOut(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
 
 // The least recently used executables go first, and never the one that was just built.
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	b := &Builder{opts: Options{Dir: t.TempDir(), MaxBytes: 25}}
-	if err := os.Mkdir(b.dir("exe"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	b := cacheIn(t, t.TempDir())
 	start := time.Now()
 	for i := range 5 {
 		name := filepath.Join(b.dir("exe"), fmt.Sprint(i))
@@ -32,5 +55,140 @@ func TestPrune(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(b.dir("exe"), "*"))
 	if err != nil || len(left) != 2 || filepath.Base(left[0]) != "0" || filepath.Base(left[1]) != "4" {
 		t.Errorf("left are %v %v, want 0 and 4", left, err)
+	}
+}
+
+// An executable is found again by this installation under its own digest, with its own bytes, and as the daemon's own file. Whatever else has its name is removed.
+func TestCachedIsSealed(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	b := cacheIn(t, top)
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("compiled"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	made, err := b.adopt(program, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := cacheIn(t, top).cached("one"); err != nil || found == nil || *found != *made || found.Sum != "sha256:"+sumOf(t, program) {
+		t.Fatalf("got %+v, %v, want %+v", found, err, made)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.WriteFile(elsewhere, []byte("compiled"), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(path string) error{
+		"other bytes": func(path string) error {
+			return errors.Join(os.Chmod(path, 0o755), os.WriteFile(path, []byte("planted!"), 0o555), os.Chmod(path, 0o555))
+		},
+		"more bytes": func(path string) error {
+			return errors.Join(os.Chmod(path, 0o755), os.WriteFile(path, []byte("compiled!"), 0o555), os.Chmod(path, 0o555))
+		},
+		"another's to write": func(path string) error { return os.Chmod(path, 0o777) },
+		"a link to the same": func(path string) error { return errors.Join(os.Remove(path), os.Symlink(elsewhere, path)) },
+		"a pipe":             func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o700)) },
+		"a directory": func(path string) error {
+			return errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))
+		},
+		"another name": func(path string) error {
+			return os.Rename(path, filepath.Join(filepath.Dir(path), "one."+sumOf(t, program)))
+		},
+		"under another digest": func(path string) error {
+			return os.Rename(path, filepath.Join(filepath.Dir(path), "one.x"+filepath.Ext(path)))
+		},
+		"of another installation": func(string) error { return os.Remove(filepath.Join(top, seal.File)) },
+	} {
+		was := cacheIn(t, top)
+		x, err := was.adopt(program, "one")
+		if err == nil {
+			err = change(x.Path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := cacheIn(t, top).cached("one"); err != nil || found != nil {
+			t.Errorf("%s: got %+v, %v", name, found, err)
+		}
+		if left, err := os.ReadDir(filepath.Join(top, exeDir)); err != nil || len(left) > 0 {
+			t.Errorf("%s: left are %v, %v", name, left, err)
+		}
+	}
+	if data, err := os.ReadFile(elsewhere); err != nil || string(data) != "compiled" {
+		t.Errorf("what a link led to: %q, %v", data, err)
+	}
+}
+
+func sumOf(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	_, sum, err := seal.SumOf(f, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sumText(sum)
+}
+
+// Packages that an earlier process has compiled count as it left them. With another file, another byte or another seal they are none.
+func TestPackagesAreSealed(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	b := cacheIn(t, top)
+	b.version = "v"
+	archive := filepath.Join(t.TempDir(), "fmt.a")
+	if err := os.WriteFile(archive, []byte("!<arch>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := b.dir(b.packagesDir())
+	keep := func() {
+		t.Helper()
+		err := os.RemoveAll(dir)
+		kept, keepErr := keepPackages("fmt="+archive+"\nnet/url="+archive+"\n", dir)
+		if err := errors.Join(err, keepErr, b.sealPackages(dir, kept)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep()
+	p, err := b.readPackages(b.packagesDir())
+	if err != nil || p.config("@") != "packagefile fmt=@/fmt.a\npackagefile net/url=@/net_url.a\n" || !p.unchanged(b.at) {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	file := filepath.Join(dir, "fmt.a")
+	list := filepath.Join(dir, packagesFile)
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func() error{
+		"another byte": func() error { return os.WriteFile(file, []byte("?<arch>"), 0o644) },
+		"the same bytes": func() error {
+			return errors.Join(os.Rename(file, file+".old"), os.WriteFile(file, []byte("!<arch>"), 0o644))
+		},
+		"gone":               func() error { return os.Remove(file) },
+		"a link":             func() error { return errors.Join(os.Remove(file), os.Symlink(archive, file)) },
+		"a pipe":             func() error { return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o644)) },
+		"others may write":   func() error { return os.Chmod(file, 0o666) },
+		"another list":       func() error { return os.WriteFile(list, append([]byte(" "), text...), 0o644) },
+		"a list of no seal":  func() error { return os.WriteFile(list, []byte(`{"packages":[{"path":"fmt","file":"fmt.a"}]}`), 0o644) },
+		"the directory anew": func() error { return errors.Join(os.Rename(dir, dir+"-old"), os.Mkdir(dir, 0o755)) },
+	} {
+		keep()
+		p, err := b.readPackages(b.packagesDir())
+		if err == nil {
+			err = change()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(name, "list") && p.unchanged(b.at) { // the list was read
+			t.Errorf("%s: it passes for unchanged", name)
+		}
+		if _, err := b.readPackages(b.packagesDir()); err == nil && name != "the same bytes" && name != "another list" {
+			t.Errorf("%s: it passes as sealed", name)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +26,16 @@ func SharePackages(ctx context.Context, b, from *Builder) error {
 	if err := from.prepare(ctx); err != nil {
 		return err
 	}
-	return os.Symlink(from.dir(from.packagesDir()), b.dir(b.packagesDir()))
+	to := b.dir(b.packagesDir())
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	for _, p := range from.packages.list {
+		if err := os.Link(filepath.Join(from.dir(from.packagesDir()), p.File), filepath.Join(to, p.File)); err != nil {
+			return err
+		}
+	}
+	return b.sealPackages(to, from.packages.list)
 }
 
 // BuildMany builds one executable of many programs, by their texts, in the cache's directory.
@@ -35,8 +45,11 @@ func BuildMany(ctx context.Context, b *Builder, name string, texts []string) (pa
 	if err := b.prepare(ctx); err != nil {
 		return "", err
 	}
-	path = filepath.Join(b.dir("exe"), name)
-	return path, b.build(ctx, texts, path)
+	e, err := b.build(ctx, texts, name)
+	if err != nil {
+		return "", err
+	}
+	return e.Path, nil
 }
 
 // AddPackages compiles more packages, of the module in the directory, for texts to import.
@@ -53,17 +66,14 @@ func AddPackages(ctx context.Context, b *Builder, module string, paths ...string
 	if err != nil {
 		return err
 	}
+	list := b.packages.list
+	if slices.ContainsFunc(list, func(p keptPackage) bool { return p.Path == paths[0] }) {
+		return nil
+	}
 	dir := b.dir(b.packagesDir())
-	before, err := os.ReadFile(filepath.Join(dir, "packages"))
-	if err != nil || strings.Contains(string(before), paths[0]+"=") {
-		return err
-	}
-	if err := keepPackages(string(out), dir); err != nil {
-		return err
-	}
-	added, err := os.ReadFile(filepath.Join(dir, "packages"))
+	added, err := keepPackages(string(out), dir)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "packages"), append(before, added...), 0o644)
+	return b.sealPackages(dir, append(list, added...))
 }

@@ -3,7 +3,8 @@
 //
 // What is compiled is not the program's own text but the text that a runner made of it (package rewrite): clock, randomness and the order of map
 // ranges come from the call. This package parses no program. It keeps the executables in a directory, by their content, and knows nothing of when
-// to build or whether to use what was built.
+// to build or whether to use what was built. What it finds there counts only with a seal of this installation (package seal) that fits its bytes: anything else is
+// built anew.
 package native
 
 import (
@@ -18,13 +19,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
 // Options configures a Builder. Start from DefaultOptions.
 type Options struct {
 	Toolchain Toolchain
 	Dir       string        // of the cache; it is created, and belongs to one Builder at a time
+	Key       *seal.Key     // of the installation
 	Sources   fs.FS         // internal/runtime: the packages that every executable consists of beside its program
 	MaxBytes  int64         // that the executables in Dir may take together; the least recently used go first
 	Timeout   time.Duration // of one build
@@ -35,7 +39,7 @@ type Options struct {
 	Run func(ctx context.Context, t wire.Tools) ([]byte, error)
 }
 
-// DefaultOptions has all but Toolchain, Dir, Sources, Text and Run.
+// DefaultOptions has all but Toolchain, Dir, Key, Sources, Text and Run.
 func DefaultOptions() Options {
 	return Options{MaxBytes: 512 << 20, Timeout: time.Minute, Memory: 1 << 30}
 }
@@ -44,6 +48,7 @@ func DefaultOptions() Options {
 type Executable struct {
 	Path   string // absolute
 	Digest string // of all that it was made of: hexadecimal SHA-256
+	Sum    string // of its bytes: "sha256:" and hexadecimal digits; no other bytes have a seal
 }
 
 // A Builder builds executables, one at a time.
@@ -52,14 +57,15 @@ type Builder struct {
 	version string // of everything in an executable beside the program
 	goCache string // of the go command, where a test shares one; "" for one that prepare removes
 
-	mu       sync.Mutex // held while building
-	prepared bool       // guarded by mu: the packages stand compiled in dir("support")
+	at       *beneath.Dir // the cache
+	mu       sync.Mutex   // held while building
+	packages *packages    // what executables share, verified; nil before the first build; guarded by mu
 }
 
 // New returns a Builder and removes what an earlier one left unfinished in Dir. It builds nothing yet.
 func New(o Options) (*Builder, error) {
-	if o.Toolchain.Root == "" || o.Dir == "" || o.Sources == nil || o.Text == nil || o.Run == nil || o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
-		return nil, errors.New("native: Toolchain, Dir, Sources, Text, Run, MaxBytes, Timeout and Memory must be set")
+	if o.Toolchain.Root == "" || o.Dir == "" || o.Key == nil || o.Sources == nil || o.Text == nil || o.Run == nil || o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
+		return nil, errors.New("native: Toolchain, Dir, Key, Sources, Text, Run, MaxBytes, Timeout and Memory must be set")
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -70,16 +76,35 @@ func New(o Options) (*Builder, error) {
 	if b.version, err = b.supportVersion(); err != nil {
 		return nil, fmt.Errorf("native: the sources: %w", err)
 	}
-	if err := os.RemoveAll(b.dir("tmp")); err != nil {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, err
 	}
-	for _, d := range []string{"", "tmp", "exe"} {
-		// The user of the tools goes through them from one directory to another, and can list none.
-		if err := errors.Join(os.MkdirAll(b.dir(d), 0o711), os.Chmod(b.dir(d), 0o711)); err != nil {
-			return nil, err
+	if b.at, err = beneath.Open(dir); err != nil {
+		return nil, err
+	}
+	return b, b.layOut()
+}
+
+// layOut makes the directories. The user of the tools goes through them from one to another, and can list none.
+func (b *Builder) layOut() error {
+	if err := b.at.RemoveAll("tmp"); err != nil {
+		return err
+	}
+	for _, name := range []string{".", "tmp", "exe"} {
+		d, err := b.at.OpenDir(name)
+		if err != nil { // it is missing, or what stands there is no directory
+			if err := errors.Join(b.at.RemoveAll(name), b.at.Mkdir(name, 0o711)); err != nil {
+				return err
+			}
+			if d, err = b.at.OpenDir(name); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(d.Chmod(0o711), d.Close()); err != nil {
+			return err
 		}
 	}
-	return b, nil
+	return nil
 }
 
 func (b *Builder) dir(name string) string { return filepath.Join(b.opts.Dir, name) }
@@ -92,16 +117,14 @@ func (b *Builder) Build(ctx context.Context, source string) (*Executable, error)
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(b.version + "\x00" + text))
-	e := &Executable{Digest: hex.EncodeToString(sum[:])}
-	e.Path = filepath.Join(b.dir("exe"), e.Digest)
+	digest := hex.EncodeToString(sum[:])
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	now := time.Now()
-	if os.Chtimes(e.Path, now, now) == nil { // which marks it as used
-		return e, nil
+	if e, err := b.cached(digest); e != nil || err != nil {
+		return e, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeout)
 	defer cancel()
@@ -111,7 +134,8 @@ func (b *Builder) Build(ctx context.Context, source string) (*Executable, error)
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.build(ctx, []string{text}, e.Path); err != nil {
+	e, err := b.build(ctx, []string{text}, digest)
+	if err != nil {
 		return nil, err
 	}
 	return e, b.prune(e.Path)

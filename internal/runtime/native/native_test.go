@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
+	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
 // The test binary is its own runner, and what runs the tools.
@@ -40,6 +42,16 @@ var shared struct {
 	err     error
 }
 
+// keyIn is the key of an installation in the directory.
+func keyIn(dir string) (*seal.Key, error) {
+	at, err := beneath.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	return seal.Open(at)
+}
+
 func builder(t *testing.T) (*native.Builder, *sandbox.Pool) {
 	t.Helper()
 	shared.once.Do(func() {
@@ -54,6 +66,9 @@ func builder(t *testing.T) (*native.Builder, *sandbox.Pool) {
 		bo := native.DefaultOptions()
 		bo.Timeout = time.Hour // builds give way to all else that runs
 		if bo.Toolchain, shared.err = native.Find(native.SettingAuto); shared.err != nil {
+			return
+		}
+		if bo.Key, shared.err = keyIn(shared.dir); shared.err != nil {
 			return
 		}
 		bo.Dir, bo.Sources, bo.Text, bo.Run = shared.dir, runtime.NativeSources, shared.pool.NativeText, shared.pool.RunTools
@@ -142,6 +157,9 @@ func TestToolchainChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	bo.Dir, bo.Sources, bo.Text, bo.Run = t.TempDir(), runtime.NativeSources, p.NativeText, p.RunTools
+	if bo.Key, err = keyIn(bo.Dir); err != nil {
+		t.Fatal(err)
+	}
 	b, err := native.New(bo)
 	if err == nil {
 		err = native.SharePackages(t.Context(), b, shared)

@@ -72,14 +72,12 @@ func (b *Builder) eachSource(visit func(name string, data []byte) error) error {
 func (b *Builder) packagesDir() string { return "packages-" + b.version }
 
 // prepare compiles what all executables share, once for each version: our packages, and those of the toolchain that programs may import. No
-// program is involved.
-func (b *Builder) prepare(ctx context.Context) error {
-	dir := b.dir(b.packagesDir())
-	if b.prepared {
+// program is involved. Those that an earlier process has compiled are taken if their seal fits.
+func (b *Builder) prepare(ctx context.Context) (err error) {
+	if b.packages != nil && b.packages.unchanged(b.at) {
 		return nil
 	}
-	if _, err := os.Stat(dir); err == nil {
-		b.prepared = true
+	if b.packages, err = b.readPackages(b.packagesDir()); err == nil {
 		return nil
 	}
 	work, err := os.MkdirTemp(b.dir("tmp"), "packages-")
@@ -95,7 +93,11 @@ func (b *Builder) prepare(ctx context.Context) error {
 		return err
 	}
 	ready := filepath.Join(work, "ready")
-	if err := keepPackages(list, ready); err != nil {
+	kept, err := keepPackages(list, ready)
+	if err == nil {
+		err = b.sealPackages(ready, kept)
+	}
+	if err != nil {
 		return err
 	}
 	if err := b.checkToolchain(); err != nil {
@@ -104,11 +106,11 @@ func (b *Builder) prepare(ctx context.Context) error {
 	if err := b.dropPackages(); err != nil {
 		return err
 	}
-	if err := os.Rename(ready, dir); err != nil {
+	if err := os.Rename(ready, b.dir(b.packagesDir())); err != nil {
 		return err
 	}
-	b.prepared = true
-	return nil
+	b.packages, err = b.readPackages(b.packagesDir())
+	return err
 }
 
 func (b *Builder) writeSources(work string) error {
@@ -151,40 +153,4 @@ func (b *Builder) listPackages(ctx context.Context, work string) (string, error)
 		return "", buildError("packages", said.Bytes(), err)
 	}
 	return out.String(), nil
-}
-
-// keepPackages copies the archives out of the go command's cache and lists them in the file "packages", as the compiler and the linker read it; "@"
-// stands for the directory.
-func keepPackages(list, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	var config strings.Builder
-	for line := range strings.Lines(list) {
-		path, archive, ok := strings.Cut(strings.TrimSpace(line), "=")
-		if !ok {
-			continue
-		}
-		name := strings.ReplaceAll(path, "/", "_") + ".a"
-		data, err := os.ReadFile(archive)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), data, 0o644)
-		}
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&config, "packagefile %s=@/%s\n", path, name)
-	}
-	return os.WriteFile(filepath.Join(dir, "packages"), []byte(config.String()), 0o644)
-}
-
-// dropPackages removes those of other versions.
-func (b *Builder) dropPackages() error {
-	old, err := filepath.Glob(b.dir("packages-*"))
-	for _, dir := range old {
-		if err == nil {
-			err = os.RemoveAll(dir)
-		}
-	}
-	return err
 }

@@ -50,9 +50,13 @@ func Sum(r io.Reader) (string, error) {
 
 // open opens the file and checks its bytes. What is run is the open file, so a change of the directory afterwards has no effect.
 func (x *Executable) open() (*image, error) {
-	f, err := os.Open(x.Path)
+	f, err := os.OpenFile(x.Path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // a pipe in its place would block
 	if err != nil {
 		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, errors.Join(fmt.Errorf("%s is not a regular file", x.Path), err)
 	}
 	sum, err := Sum(f)
 	if err == nil && sum != x.Digest {

@@ -2,18 +2,20 @@ package tier
 
 import (
 	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/beneath"
+	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
 // Verdicts on programs.
@@ -37,8 +39,23 @@ type verdict struct {
 	At         time.Time       `json:"at"`
 }
 
-// verdicts is a directory with a file for each verdict.
-type verdicts struct{ dir string }
+// verdicts is a directory with a file for each verdict. A verdict lets an executable answer without another look at it, so only those count that have a seal of this
+// installation.
+type verdicts struct {
+	at  *beneath.Dir
+	key *seal.Key
+}
+
+const (
+	verdictsDir = "verdicts"
+	verdictKind = "verdict"
+)
+
+// sealedVerdict is a verdict's file.
+type sealedVerdict struct {
+	Verdict json.RawMessage `json:"verdict"`
+	Seal    string          `json:"seal"`
+}
 
 // fileOf names what belongs to a method: nobody can choose a role or method so that it leads elsewhere.
 func fileOf(parts ...string) string {
@@ -67,30 +84,61 @@ func (v *verdict) key() Key {
 	return Key{cmp.Or(v.Namespace, agent.DefaultNamespace), v.Role, v.Method, v.Checksum}
 }
 
-func (v verdicts) path(k Key) string { return filepath.Join(v.dir, k.file()+".json") }
+func verdictFile(k Key) string { return path.Join(verdictsDir, k.file()+".json") }
 
 func (v verdicts) write(x verdict) error {
-	return writeWhole(v.path(x.key()), x)
+	text, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	name := verdictFile(x.key())
+	if text, err = json.Marshal(sealedVerdict{text, v.key.SealText(verdictKind, name, text)}); err != nil {
+		return err
+	}
+	return writeWhole(v.at, name, text)
 }
 
-func (v verdicts) remove(k Key) error { return ignoreMissing(os.Remove(v.path(k))) }
+func (v verdicts) remove(k Key) error { return ignoreMissing(v.at.Remove(verdictFile(k))) }
 
-// read returns the verdicts that were reached with the same toolchain and daemon, at most maxPrograms, and removes the others and what cannot be read.
-func (v verdicts) read(identity string) ([]verdict, error) {
-	entries, err := os.ReadDir(v.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// one reads a verdict of the file.
+func (v verdicts) one(name string) (x verdict, err error) {
+	data, err := v.at.ReadFile(name)
+	if err != nil {
+		return x, err
 	}
+	var sealed sealedVerdict
+	if err := json.Unmarshal(data, &sealed); err != nil {
+		return x, err
+	}
+	if !seal.Fits(sealed.Seal, v.key.SealText(verdictKind, name, sealed.Verdict)) {
+		return x, errors.New("the verdict has no seal of this installation")
+	}
+	if err = json.Unmarshal(sealed.Verdict, &x); err == nil && verdictFile(x.key()) != name {
+		err = errors.New("the verdict is on another program")
+	}
+	return x, err
+}
+
+// all lists the files.
+func (v verdicts) all() ([]string, error) {
+	names, err := v.at.List(verdictsDir)
+	for i := range names {
+		names[i] = path.Join(verdictsDir, names[i])
+	}
+	return names, ignoreMissing(err)
+}
+
+// read returns the verdicts that this installation reached with the same toolchain and daemon, at most maxPrograms, and removes the others and what cannot be read.
+func (v verdicts) read(identity string) ([]verdict, error) {
+	names, err := v.all()
 	if err != nil {
 		return nil, err
 	}
 	var all []verdict
-	for _, e := range entries {
-		path := filepath.Join(v.dir, e.Name())
-		data, err := os.ReadFile(path)
-		var x verdict
-		if err != nil || json.Unmarshal(data, &x) != nil || x.Identity != identity || path != v.path(x.key()) {
-			_ = os.Remove(path) // at worst it is looked at again
+	for _, name := range names {
+		x, err := v.one(name)
+		if err != nil || x.Identity != identity {
+			_ = v.at.RemoveAll(name) // at worst it is looked at again
 			continue
 		}
 		all = append(all, x)
@@ -99,25 +147,37 @@ func (v verdicts) read(identity string) ([]verdict, error) {
 	return all[:min(len(all), maxPrograms/2)], nil
 }
 
-// writeWhole writes the value so that the file is whole or absent, whatever happens.
-func writeWhole(path string, value any) error {
-	data, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
+// dropWrong removes what has the name of one of the tier's directories and is none.
+func dropWrong(at *beneath.Dir) error {
+	for _, name := range []string{verdictsDir, findingsDir} {
+		_, err := at.List(name)
+		if _, wrong := errors.AsType[*beneath.KindError](err); !wrong {
+			continue
+		}
+		if err := at.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeWhole writes the file so that it is whole or absent, whatever happens.
+func writeWhole(at *beneath.Dir, name string, data []byte) error {
+	dir := path.Dir(name)
+	if err := at.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	temp := path.Join(dir, ".new-"+rand.Text())
+	f, err := at.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(append(data, '\n'))
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = at.Rename(temp, name)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // nothing names it
+		_ = at.Remove(temp) // nothing names it
 	}
 	return err
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +12,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
 // Bounds of what is written out about differences. The oldest go first.
@@ -107,8 +107,10 @@ func endOf(res *sandbox.Result, mask func(json.RawMessage) json.RawMessage) End 
 	return e
 }
 
-// findings is a directory with a file for each difference.
-type findings struct{ dir string }
+// findings is a directory with a file for each difference. People read them, and the daemon never does.
+type findings struct{ at *beneath.Dir }
+
+const findingsDir = "differences"
 
 // write writes the finding out, without input and journal where it would be too large, and removes the oldest ones beyond maxFindings.
 func (d findings) write(f *Finding) (string, error) {
@@ -116,16 +118,20 @@ func (d findings) write(f *Finding) (string, error) {
 		f.Truncated, f.Args, f.Kwargs, f.Context, f.History, f.Journal = true, nil, nil, nil, nil, nil
 		f.Engine, f.Native = f.Engine.short(), f.Native.short()
 	}
-	path := filepath.Join(d.dir, f.key().file()+"-"+ids.New("diff")+".json")
-	if err := writeWhole(path, f); err != nil {
+	file := path.Join(findingsDir, f.key().file()+"-"+ids.New("diff")+".json")
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err == nil {
+		err = writeWhole(d.at, file, data)
+	}
+	if err != nil {
 		return "", err
 	}
 	names, err := d.names()
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(idOf(a), idOf(b)) }) // ids are ordered by time
 	for _, name := range names[:max(0, len(names)-maxFindings)] {
-		err = errors.Join(err, os.Remove(filepath.Join(d.dir, name)))
+		err = errors.Join(err, d.at.RemoveAll(path.Join(findingsDir, name)))
 	}
-	return path, err
+	return d.at.Path(file), err
 }
 
 // short is the end without large values.
@@ -146,16 +152,8 @@ func idOf(name string) string {
 }
 
 func (d findings) names() (names []string, err error) {
-	entries, err := os.ReadDir(d.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".json") {
-			names = append(names, e.Name())
-		}
-	}
-	return names, err
+	names, err = d.at.List(findingsDir)
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".json") }), ignoreMissing(err)
 }
 
 // remove removes what was written out about the program.
@@ -163,7 +161,7 @@ func (d findings) remove(k Key) error {
 	names, err := d.names()
 	for _, name := range names {
 		if strings.HasPrefix(name, k.file()+"-") {
-			err = errors.Join(err, os.Remove(filepath.Join(d.dir, name)))
+			err = errors.Join(err, d.at.RemoveAll(path.Join(findingsDir, name)))
 		}
 	}
 	return err
@@ -178,16 +176,19 @@ type Difference struct {
 
 // Differences lists the programs that differ, as the daemon with that data directory has found.
 func Differences(dir string) ([]Difference, error) {
-	v := verdicts{filepath.Join(dir, "verdicts")}
-	entries, err := os.ReadDir(v.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	at, err := beneath.Open(dir)
+	if err != nil {
+		return nil, ignoreMissing(err)
 	}
+	defer func() { _ = at.Close() }() // it was only read
+	v := verdicts{at: at}
+	if v.key, err = seal.Read(at); err != nil {
+		return nil, nil // no verdict counts
+	}
+	names, err := v.all()
 	var out []Difference
-	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(v.dir, e.Name()))
-		var x verdict
-		if err == nil && json.Unmarshal(data, &x) == nil && x.Verdict == differs {
+	for _, name := range names {
+		if x, err := v.one(name); err == nil && x.Verdict == differs {
 			out = append(out, Difference{x.key().Namespace, x.Role, x.Method, x.Checksum, x.Why, x.At})
 		}
 	}

@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -16,9 +17,11 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/seal"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -35,25 +38,32 @@ type rig struct {
 
 	proofs []Sample
 	build  func(ctx context.Context, source string) error
+	other  bool // it compiles to other bytes
 
 	mu     sync.Mutex
 	builds []string // guarded by mu
 }
 
-func (r *rig) Build(ctx context.Context, source string) (string, error) {
+func (r *rig) Build(ctx context.Context, source string) (path, digest string, err error) {
 	r.mu.Lock()
 	r.builds = append(r.builds, source)
 	r.mu.Unlock()
 	if r.build != nil {
 		if err := r.build(ctx, source); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
-	path := filepath.Join(r.dir, "exe-"+source)
-	if _, err := os.Stat(path); err == nil {
-		return path, nil // as a cache
+	path = filepath.Join(r.dir, "exe-"+source)
+	data, err := os.ReadFile(path)
+	if err != nil { // else it is as in a cache
+		data = []byte("compiled " + source)
+		if r.other {
+			data = append(data, " otherwise"...)
+		}
+		err = os.WriteFile(path, data, 0o755)
 	}
-	return path, os.WriteFile(path, []byte("compiled "+source), 0o755)
+	digest, _ = sandbox.Sum(bytes.NewReader(data)) // of memory
+	return path, digest, err
 }
 
 func (r *rig) Generation(_ context.Context, k Key) (*agent.Generation, bool, error) {
@@ -125,10 +135,28 @@ func programs() map[string]runtimetest.Run {
 	}
 }
 
+// keyIn is the key of an installation in the directory.
+func keyIn(t *testing.T, dir string) *seal.Key {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at, err := beneath.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	key, err := seal.Open(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 func newRig(t *testing.T, dir string, change func(*rig, *Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: dir, box: &runtimetest.Box{Programs: programs()}, of: agent.DefaultNamespace, left: map[agent.Namespace]bool{}, gone: map[string]bool{}, old: map[string]bool{}}
-	o := Options{Builder: r, Identity: "go1 one", Dir: filepath.Join(dir, "native"), Box: r.box, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{}), Logger: zerolog.Nop()}
+	o := Options{Builder: r, Identity: "go1 one", Dir: filepath.Join(dir, "native"), Key: keyIn(t, filepath.Join(dir, "native")), Box: r.box, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{}), Logger: zerolog.Nop()}
 	if change != nil {
 		change(r, &o)
 	}

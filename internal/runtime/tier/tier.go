@@ -11,7 +11,7 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"path/filepath"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +20,9 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/seal"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -29,8 +31,9 @@ const Checks = 20
 
 // A Builder compiles programs.
 type Builder interface {
-	// Build returns the path of the program's executable, which is new or from a cache. An error that matches ErrUnsupported is final for the program.
-	Build(ctx context.Context, source string) (path string, err error)
+	// Build returns the path of the program's executable, which is new or from a cache, and the digest of its bytes (sandbox.Executable): no others are run. An error that matches
+	// ErrUnsupported is final for the program.
+	Build(ctx context.Context, source string) (path, digest string, err error)
 }
 
 // ErrUnsupported matches the error of a program that only the engine can run.
@@ -57,11 +60,12 @@ type Sources func(ctx context.Context, of agent.Namespace) (s Source, done func(
 
 // Options configures a Tier.
 type Options struct {
-	Builder   Builder // nil: the tier is off
-	Why       string  // why there is no Builder, in words
-	Toolchain string  // its Go version, for people
-	Identity  string  // of toolchain and daemon: verdicts that another one reached do not count
-	Dir       string  // for verdicts and differences; it is created when it is needed
+	Builder   Builder   // nil: the tier is off
+	Why       string    // why there is no Builder, in words
+	Toolchain string    // its Go version, for people
+	Identity  string    // of toolchain and daemon: verdicts that another one reached do not count
+	Dir       string    // for verdicts and differences; it is created when it is needed
+	Key       *seal.Key // of the installation, which verdicts are sealed with; required with a Builder
 
 	Box     sandbox.Sandbox
 	Metrics *telemetry.Metrics
@@ -101,13 +105,23 @@ func New(o Options) (*Tier, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	t := &Tier{o: o, verdicts: verdicts{filepath.Join(o.Dir, "verdicts")}, findings: findings{filepath.Join(o.Dir, "differences")},
-		builds: make(chan *Program, maxBuilds), samples: make(chan offered, maxSamples)}
+	t := &Tier{o: o, builds: make(chan *Program, maxBuilds), samples: make(chan offered, maxSamples)}
 	t.life, t.end = context.WithCancelCause(context.Background())
 	all := map[Key]*Program{}
 	t.programs.Store(&all)
 	if o.Builder == nil {
 		return t, nil
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	at, err := beneath.Open(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	t.verdicts, t.findings = verdicts{at, o.Key}, findings{at}
+	if err := dropWrong(at); err != nil {
+		return nil, err
 	}
 	kept, err := t.verdicts.read(o.Identity)
 	if err != nil {

@@ -12,8 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
 // A program that is hot is compiled, proved by its fixtures and by twenty calls, and then answers.
@@ -111,7 +115,7 @@ func TestFinding(t *testing.T) {
 		res.Effects.Journal = json.RawMessage(`{"v":1,"asks":[{"op":"fetch","params":{"password":"seen"}}]}`)
 		p.Offer(Sample{Origin: "call call_1", Request: q, Result: res})
 		synctest.Wait()
-		files, err := filepath.Glob(filepath.Join(r.findings.dir, "*"))
+		files, err := filepath.Glob(filepath.Join(r.findings.at.Path(findingsDir), "*"))
 		if err != nil || len(files) != 1 {
 			t.Fatalf("files %v, %v", files, err)
 		}
@@ -138,7 +142,12 @@ func TestFinding(t *testing.T) {
 // Findings are bounded in number and bytes; the newest stay.
 func TestFindingsAreBounded(t *testing.T) {
 	t.Parallel()
-	d := findings{t.TempDir()}
+	at, err := beneath.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	d := findings{at}
 	var last string
 	for i := range maxFindings + 5 {
 		f := Finding{Role: "r", Method: "m", Checksum: string(agent.Encoded(i)), Journal: json.RawMessage(`"` + strings.Repeat("x", maxFindingBytes) + `"`), Program: "p"}
@@ -153,7 +162,7 @@ func TestFindingsAreBounded(t *testing.T) {
 		t.Errorf("%d findings, %v; want %d with the last", len(names), err, maxFindings)
 	}
 	for _, name := range names {
-		if info, err := os.Stat(filepath.Join(d.dir, name)); err != nil || info.Size() > 4096 {
+		if info, err := os.Stat(at.Path(findingsDir + "/" + name)); err != nil || info.Size() > 4096 {
 			t.Errorf("%s has %d bytes, %v", name, info.Size(), err)
 		}
 	}
@@ -298,20 +307,78 @@ func TestOtherBytes(t *testing.T) {
 		r := newRig(t, dir, nil)
 		r.calls("same", 3+Checks)
 		r.Stop()
-		for _, v := range glob(t, r.verdicts.dir) {
-			data, err := os.ReadFile(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data = []byte(strings.Replace(string(data), `"executable": "sha256:`, `"executable": "sha256:0`, 1))
-			if err := os.WriteFile(v, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+		if err := os.Remove(filepath.Join(dir, "exe-same")); err != nil {
+			t.Fatal(err)
 		}
-		r = newRig(t, dir, nil)
+		r = newRig(t, dir, func(r *rig, _ *Options) { r.other = true })
 		defer r.Stop()
 		r.calls("same", 1)
 		r.want("same", "checking")
+	})
+}
+
+// A verdict counts with its seal alone: as it was written, at its place, in this directory. Any other is removed, whatever it says, and names no file that would be.
+func TestVerdictsAreSealed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
+		r := newRig(t, dir, nil)
+		r.calls("same", 3+Checks)
+		r.want("same", "native")
+		r.Stop()
+		file := glob(t, r.verdicts.at.Path(verdictsDir))[0]
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sealed sealedVerdict
+		if err := json.Unmarshal(data, &sealed); err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.Replace(string(data), `"file":"`, `"file":"`+victim+`","was":"`, 1)
+		if changed == string(data) {
+			t.Fatalf("the verdict names no file: %s", data)
+		}
+		plant := func(name string, do func() error) {
+			t.Helper()
+			if err := errors.Join(os.WriteFile(victim, []byte("kept"), 0o600), os.RemoveAll(file), do()); err != nil {
+				t.Fatal(err)
+			}
+			r = newRig(t, dir, nil)
+			defer r.Stop()
+			r.gone["same"] = true // so that the files that a verdict names are removed
+			r.ChangedAll("")
+			delete(r.gone, "same")
+			r.calls("same", 1)
+			r.want("same", "idle")
+			if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: the file stays: %v", name, err)
+			}
+			if kept, err := os.ReadFile(victim); err != nil || string(kept) != "kept" {
+				t.Errorf("%s: the file that it names is %q, %v", name, kept, err)
+			}
+		}
+		write := func(text string) func() error { return func() error { return os.WriteFile(file, []byte(text), 0o600) } }
+		plant("another file", write(changed))
+		plant("no seal", write(string(sealed.Verdict)))
+		plant("another seal", write(strings.Replace(string(data), sealed.Seal, strings.Repeat("0", 64), 1)))
+		plant("a link", func() error { return os.Symlink(victim, file) })
+		plant("a pipe", func() error { return unix.Mkfifo(file, 0o600) })
+		plant("a directory", func() error { return os.MkdirAll(filepath.Join(file, "x"), 0o700) })
+		elsewhere := t.TempDir()
+		plant("a directory of verdicts elsewhere", func() error {
+			verdicts := filepath.Dir(file)
+			return errors.Join(os.WriteFile(filepath.Join(elsewhere, filepath.Base(file)), data, 0o600), os.RemoveAll(verdicts), os.Symlink(elsewhere, verdicts))
+		})
+		if left := glob(t, elsewhere); len(left) != 1 {
+			t.Errorf("what a link led to has %v", left)
+		}
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		plant("of another installation", func() error {
+			return errors.Join(write(string(data))(), os.Remove(filepath.Join(dir, "native", seal.File)))
+		})
 	})
 }
 
@@ -374,7 +441,7 @@ func TestNamespaces(t *testing.T) {
 		r.of = agent.DefaultNamespace
 		r.want("same", "native")
 		r.want("other", "off")
-		for dir, want := range map[string]int{r.verdicts.dir: 2, r.findings.dir: 1} {
+		for dir, want := range map[string]int{r.verdicts.at.Path(verdictsDir): 2, r.findings.at.Path(findingsDir): 1} {
 			if files := glob(t, dir); len(files) != want {
 				t.Errorf("%s has %v, want %d files", dir, files, want)
 			}
@@ -383,7 +450,7 @@ func TestNamespaces(t *testing.T) {
 			t.Errorf("executables: %v, want those of the other namespace", files)
 		}
 		r.Erase(agent.DefaultNamespace)
-		if files, _ := filepath.Glob(filepath.Join(dir, "exe-*")); len(files)+len(glob(t, r.verdicts.dir))+len(glob(t, r.findings.dir)) != 0 {
+		if files, _ := filepath.Glob(filepath.Join(dir, "exe-*")); len(files)+len(glob(t, r.verdicts.at.Path(verdictsDir)))+len(glob(t, r.findings.at.Path(findingsDir))) != 0 {
 			t.Errorf("files are left: %v", files)
 		}
 	})
@@ -416,7 +483,7 @@ func TestDrop(t *testing.T) {
 		if before.Executable() != nil {
 			t.Error("a call that looked it up before still has the executable")
 		}
-		if files := glob(t, r.verdicts.dir); len(files) != 1 {
+		if files := glob(t, r.verdicts.at.Path(verdictsDir)); len(files) != 1 {
 			t.Errorf("verdicts: %v, want that of the difference alone", files)
 		}
 		r.old["same"] = false
@@ -424,7 +491,7 @@ func TestDrop(t *testing.T) {
 		r.want("same", "native")
 		r.gone["same"], r.gone["other"] = true, true
 		r.ChangedAll("")
-		for _, dir := range []string{r.verdicts.dir, r.findings.dir} {
+		for _, dir := range []string{r.verdicts.at.Path(verdictsDir), r.findings.at.Path(findingsDir)} {
 			if files := glob(t, dir); len(files) != 0 {
 				t.Errorf("files are left: %v", files)
 			}
@@ -447,7 +514,7 @@ func TestDroppedWhileItIsKept(t *testing.T) {
 		written := p.verdict
 		r.forget(p, true)
 		p.keep(written) // by the worker, which had begun before
-		if files := glob(t, r.verdicts.dir); len(files) > 0 {
+		if files := glob(t, r.verdicts.at.Path(verdictsDir)); len(files) > 0 {
 			t.Errorf("left: %v", files)
 		}
 	})

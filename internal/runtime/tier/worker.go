@@ -85,10 +85,7 @@ func (t *Tier) compile(p *Program, g *agent.Generation) (*sandbox.Executable, er
 	p.mu.Unlock()
 	for try := range 2 {
 		var err error
-		if x.Path, err = t.o.Builder.Build(t.life, g.Code); err != nil {
-			return nil, err
-		}
-		if x.Digest, err = sumOf(x.Path); err != nil {
+		if x.Path, x.Digest, err = t.o.Builder.Build(t.life, g.Code); err != nil {
 			return nil, err
 		}
 		if try > 0 || was.Verdict != proved || was.Executable == x.Digest {
@@ -99,15 +96,6 @@ func (t *Tier) compile(p *Program, g *agent.Generation) (*sandbox.Executable, er
 		}
 	}
 	return x, nil
-}
-
-func sumOf(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	return sandbox.Sum(f)
 }
 
 // prepare puts an executable to use that an earlier process proved, and compares any other on what is known of the program.

@@ -30,7 +30,21 @@ const (
 )
 
 // Build implements tier.Builder.
-func (c compiler) Build(ctx context.Context, source string) (string, error) {
+func (c compiler) Build(ctx context.Context, source string) (path, digest string, err error) {
+	if path, err = c.build(ctx, source); err != nil {
+		return "", "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", "", err
+	}
+	defer f.Close()
+	digest, err = sandbox.Sum(f)
+	return path, digest, err
+}
+
+// build returns the path of the program's executable.
+func (c compiler) build(ctx context.Context, source string) (string, error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return "", err
 	}
