@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -625,9 +626,11 @@ func (f *fake) NativeState(*agent.Artifact) tier.View { return tier.View{State: 
 
 const knownFile = "file_06gzqwq081srb0e6zx42fm96t6"
 
+const aFileText = "a,b\n1,2\n"
+
 // aFile is the one file that there is.
 func aFile() agent.File {
-	return agent.File{ID: knownFile, Name: "sales.csv", MediaType: "text/csv", Bytes: 8, SHA256: strings.Repeat("ab", 32), Owner: "local", CreatedAt: at, ExpiresAt: at.Add(time.Hour)}
+	return agent.File{ID: knownFile, Name: "sales.csv", MediaType: "text/csv", Bytes: int64(len(aFileText)), SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(aFileText))), Owner: "local", CreatedAt: at, ExpiresAt: at.Add(time.Hour)}
 }
 
 func (f *fake) Upload(_ context.Context, x agent.File, body io.Reader) (agent.File, error) {
@@ -640,8 +643,11 @@ func (f *fake) File(_ context.Context, _, id string) (agent.File, error) {
 	return aFile(), f.known("File", id, knownFile)
 }
 
-func (f *fake) OpenFile(_ context.Context, _, id string) (*files.Reader, error) {
-	return &files.Reader{File: aFile(), SectionReader: io.NewSectionReader(strings.NewReader("a,b\n1,2\n"), 0, 8), Closer: io.NopCloser(nil)}, f.known("OpenFile", id, knownFile)
+func (f *fake) OpenFile(ctx context.Context, _, id string) (*files.Reader, error) {
+	return files.NewReader(ctx, aFile(), struct {
+		io.ReaderAt
+		io.Closer
+	}{strings.NewReader(aFileText), io.NopCloser(nil)}), f.known("OpenFile", id, knownFile)
 }
 
 func (f *fake) ListFiles(context.Context, string, string, int) ([]agent.File, error) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -169,7 +170,7 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 	if err != nil {
 		return missing(err, "file "+id)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	if err := w.run.Settled(); err != nil {
 		return err
 	}
@@ -182,15 +183,44 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 	if !strings.HasPrefix(r.Header.Get("Range"), "bytes=") {
 		r.Header.Del("Range") // in other units: as if there were none (RFC 9110)
 	}
+	body, err := soundContent(f, r)
+	if err != nil {
+		clearContent(h)
+		return err
+	}
 	content := &contentWriter{ResponseWriter: w}
-	http.ServeContent(content, r, "", f.CreatedAt, f.SectionReader)
+	http.ServeContent(content, r, "", f.CreatedAt, body)
+	if err := f.Err(); err != nil { // known with the last piece, which was held back
+		s.log.Error().Err(err).Str("request_id", w.requestID).Msg("a download broke off")
+		panic(http.ErrAbortHandler) // a clean end would pass for the whole file
+	}
 	if content.refused == "" {
 		return nil
 	}
+	clearContent(h)
+	return fault(content.refused, "", "")
+}
+
+// soundContent is what is sent of a file. A range is part of a file that was compared with its digest before, and a small file is compared before anything is sent; of
+// any other the digest is taken as it is sent.
+func soundContent(f *files.Reader, r *http.Request) (io.ReadSeeker, error) {
+	const small = 64 << 10
+	switch {
+	case r.Method == http.MethodHead:
+	case f.Bytes <= small:
+		data, err := io.ReadAll(f)
+		return bytes.NewReader(data), err
+	case r.Header.Get("Range") != "":
+		return f, f.Verify()
+	}
+	return f, nil
+}
+
+// clearContent takes back the headers of a file that is not sent.
+func clearContent(h http.Header) {
 	for _, name := range []string{"Content-Disposition", "ETag", "Last-Modified"} {
 		h.Del(name)
 	}
-	return fault(content.refused, "", "")
 }
 
 // disposition has a browser save the file under its name, or its id where that cannot be written in a header.

@@ -141,7 +141,7 @@ func problemOf(err error) *Problem {
 	}{
 		{runtime.ErrDraining, codeDraining}, {interrupt.ErrShutdown, codeDraining}, {runtime.ErrQueueFull, codeQueueFull}, {runtime.ErrKeyReused, codeKeyReused}, {runtime.ErrKeyInUse, codeKeyInUse},
 		{store.ErrNotFound, codeNotFound}, {store.ErrExists, codeExists}, {store.ErrConflict, codeConflict}, {store.ErrInUse, codeConflict},
-		{store.ErrAway, codeAway}, {store.ErrReadOnly, codeReadOnly}, {store.ErrGone, codeGone}, {store.ErrTooMany, codeTooMany}, {operator.ErrNoSeal, codeSecrets},
+		{store.ErrAway, codeAway}, {store.ErrReadOnly, codeReadOnly}, {store.ErrGone, codeGone}, {store.ErrTooMany, codeTooMany}, {operator.ErrNoSeal, codeSecrets}, {store.ErrDamaged, codeFileDamaged},
 		{store.ErrFenced, codeMoved}, {cluster.ErrMoved, codeMoved}, {cluster.ErrUnreachable, codeUnreachable}, {cluster.ErrLost, codeLost}, {cluster.ErrLeaving, codeDraining}, {cluster.ErrCutOff, codeNotReady},
 	} {
 		if errors.Is(err, k.err) {

@@ -70,6 +70,7 @@ const (
 	codeFileInvalid     = "file_invalid"
 	codeFileQuota       = "file_quota_exceeded"
 	codeFilesFull       = "files_full"
+	codeFileDamaged     = "file_damaged"
 )
 
 // problemKind is one row of the table of problems.
@@ -140,6 +141,7 @@ func clientFaults() []problemKind {
 func daemonFaults() []problemKind {
 	return []problemKind{
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
+		{codeFileDamaged, 500, "The file is damaged", "Upload it again. Who runs the daemon finds it in the log, and all that is damaged by recurgentd store verify.", ""},
 		{codeLost, 502, "The replica that ran the request did not answer", "It may have been run. Repeat it with the Idempotency-Key that it had, or look at GET /v1/calls first.", "1"},
 		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
 		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},

@@ -78,10 +78,14 @@ func (s *services) enter() bool {
 
 func (s *services) release() { s.users.Add(-1) }
 
-func newKeeper(name agent.Namespace, p parts, policy func() *agent.Policy) (*files.Keeper, error) {
+func newKeeper(p parts, ro runtime.Options, policy func() *agent.Policy) (*files.Keeper, error) {
 	o := files.DefaultOptions()
-	o.Store, o.Namespace, o.Now, o.Policy, o.Room = p.runtime.Store, name, p.runtime.Now, policy, p.room
+	o.Store, o.Namespace, o.Now, o.Policy, o.Room = ro.Store, ro.Namespace, ro.Now, policy, p.room
 	o.MaxFile, o.MaxAll = int64(p.options.FileMax), int64(p.options.FilesMax)
+	o.OnDamaged = func(f agent.File) {
+		ro.Metrics.FileDamaged()
+		ro.Logger.Error().Str("file", f.ID).Str("owner", f.Owner).Msg("a stored file has other bytes than were stored: it is not served")
+	}
 	return files.New(o)
 }
 
@@ -102,7 +106,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	}
 	secrets.Use(held)
 	var run *runtime.Runtime
-	kept, err := newKeeper(name, p, func() *agent.Policy { return run.PolicyInForce() })
+	kept, err := newKeeper(p, ro, func() *agent.Policy { return run.PolicyInForce() })
 	if err != nil {
 		return nil, err
 	}

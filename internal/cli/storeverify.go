@@ -61,7 +61,7 @@ func printReport(out *output, dir string, r disk.Report, err error) error {
 	if out.human() {
 		err = out.line("%s", text.Plain(describeReport(dir, r)))
 	} else {
-		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...), auditTrails(r.Audit), r.LeftOut, r.Sealed})
+		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...), auditTrails(r.Audit), r.Unknown.Files, r.LeftOut, r.Sealed})
 	}
 	if err != nil {
 		return err
@@ -89,6 +89,7 @@ type storeReport struct {
 
 	Audit []auditTrail `json:"audit"`
 
+	Unknown int            `json:"unknown_files,omitempty"`  // that are no part of a store
 	LeftOut []disk.LeftOut `json:"left_out,omitempty"`       // of the archive
 	Sealed  int            `json:"sealed_secrets,omitempty"` // of connections that came with it
 }
@@ -110,6 +111,14 @@ func auditTrails(reports []disk.AuditReport) []auditTrail {
 	return out
 }
 
+func describeLeft(l disk.LeftOut) string {
+	names := strings.Join(l.Names, ", ")
+	if l.Files > len(l.Names) {
+		names += ", ..."
+	}
+	return fmt.Sprintf("%s, %s: %s", text.Plural(l.Files, "file"), l.Why, names)
+}
+
 // describeReport formats a report for people.
 func describeReport(dir string, r disk.Report) string {
 	lines := []string{fmt.Sprintf("%s: %d sessions with %d records, %d artifacts, %d programs, %d tools, %d calls in the log", dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls)}
@@ -119,12 +128,11 @@ func describeReport(dir string, r disk.Report) string {
 	for _, a := range r.Audit {
 		lines = append(lines, fmt.Sprintf("audit trail of %s: %d linked entries (%d erased), %d of earlier versions; head %d %s", a.Namespace, a.Entries, a.Erased, a.Earlier, a.Head.Seq, a.Head.Hash))
 	}
+	if r.Unknown.Files > 0 {
+		lines = append(lines, "beside the store, and in no export: "+describeLeft(r.Unknown))
+	}
 	for _, l := range r.LeftOut {
-		names := strings.Join(l.Names, ", ")
-		if l.Files > len(l.Names) {
-			names += ", ..."
-		}
-		lines = append(lines, fmt.Sprintf("left out of the archive: %s, %s: %s", text.Plural(l.Files, "file"), l.Why, names))
+		lines = append(lines, "left out of the archive: "+describeLeft(l))
 	}
 	if r.Sealed > 0 {
 		lines = append(lines, text.Plural(r.Sealed, "connection")+" with a stored secret: the key file of the installation that the archive is of opens them, and no archive holds it; put it to secrets.key here with mode 0600, name it with --secrets-key-file, or put the secrets again")

@@ -25,10 +25,17 @@ func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *san
 	} else {
 		r, err = keeper.OpenFile(ctx, h.call.owner, id)
 	}
+	if err == nil { // a program may read a part of it, and answer from that
+		if err = r.Verify(); err != nil {
+			_ = r.Close() // nothing was read
+		}
+	}
 	if err != nil {
 		h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic)
 		message := "there is no file " + Clip(id, 64) + ", or it is gone"
-		if !errors.Is(err, store.ErrNotFound) {
+		if errors.Is(err, store.ErrDamaged) {
+			message = "the file " + Clip(id, 64) + " is damaged: upload it again"
+		} else if !errors.Is(err, store.ErrNotFound) {
 			message = "the file " + Clip(id, 64) + " cannot be read now"
 		}
 		return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: message}

@@ -16,7 +16,7 @@ type Files interface {
 	AddFile(ctx context.Context, f NewFile) error
 	// File returns what is known of a file. ErrNotFound when there is none, or its time is over.
 	File(ctx context.Context, id string) (agent.File, error)
-	// OpenFile opens its bytes. They can be read to the end even when the file is deleted meanwhile. ErrNotFound.
+	// OpenFile opens its bytes, which nobody has compared with their digest. They can be read to the end even when the file is deleted meanwhile. ErrNotFound, ErrDamaged.
 	OpenFile(ctx context.Context, id string) (FileReader, error)
 	// ListFiles returns an owner's files, but internal ones, by id, which is by age, newest first, after the id after ("" for the start).
 	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
@@ -44,3 +44,6 @@ type FileReader interface {
 	io.ReaderAt
 	io.Closer
 }
+
+// Versioned is a FileReader that notices changes: as long as its version is the same, so are the bytes. "" for one that does not.
+type Versioned interface{ Version() string }

@@ -31,6 +31,7 @@ var (
 	ErrGone     = errors.New("deleted or expired")
 	ErrFull     = errors.New("no room left") // for a file's bytes; everything else goes on
 	ErrTooMany  = errors.New("there are as many as there can be")
+	ErrDamaged  = errors.New("what is stored is damaged") // the bytes of a file are not those that came
 
 	// ErrAway is the ErrReadOnly of a store elsewhere that cannot be reached or does not answer: reads fail, too.
 	ErrAway = fmt.Errorf("%w: the database does not answer", ErrReadOnly)

@@ -58,6 +58,7 @@ type meters struct {
 	repairs       set
 	verdicts      set
 	fetches       set
+	damagedFiles  prometheus.Counter
 
 	contractChecks set
 	mismatches     set
@@ -110,6 +111,7 @@ func New(r prometheus.Registerer, b Build, namespaces ...agent.Namespace) *Metri
 	m.newQuality(f)
 	m.newHTTP(f)
 	m.access, m.spend = newAccess(f), newSpend(f)
+	m.damagedFiles = f.counter("recurgent_damaged_files_total", "Reads of stored files that had other bytes than were stored, which were refused or cut off.")
 	info := f.gaugeVec("recurgent_build_info", "The version that runs; always 1.", "version", "revision", "goversion")
 	info.WithLabelValues(b.Version, b.Revision, b.GoVersion).Set(1)
 	m.spans = f.set("recurgent_trace_spans_total", "Spans of traces, by what became of them: sent, failed at the collector, or dropped because too many waited for it.", "result", spanResults)
@@ -269,3 +271,6 @@ func (m *Metrics) Fetch(result string) { m.fetches.inc(result) }
 
 // Guardrail counts a program that a guardrail refused.
 func (m *Metrics) Guardrail(kind string) { m.guardrails.inc(kind) }
+
+// FileDamaged counts a read of a stored file that had other bytes than were stored.
+func (m *Metrics) FileDamaged() { m.damagedFiles.Inc() }

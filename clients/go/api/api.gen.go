@@ -1382,6 +1382,7 @@ const (
 	ProblemCodeDatabaseUnavailable   ProblemCode = "database_unavailable"
 	ProblemCodeDraining              ProblemCode = "draining"
 	ProblemCodeExampleConflict       ProblemCode = "example_conflict"
+	ProblemCodeFileDamaged           ProblemCode = "file_damaged"
 	ProblemCodeFileInvalid           ProblemCode = "file_invalid"
 	ProblemCodeFileQuotaExceeded     ProblemCode = "file_quota_exceeded"
 	ProblemCodeFileTooLarge          ProblemCode = "file_too_large"
@@ -1460,6 +1461,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeDraining:
 		return true
 	case ProblemCodeExampleConflict:
+		return true
+	case ProblemCodeFileDamaged:
 		return true
 	case ProblemCodeFileInvalid:
 		return true
@@ -7062,7 +7065,7 @@ type ClientInterface interface {
 
 	// GetFileContent Download a file
 	//
-	// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. Needs the scope `read`.
+	// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. A file whose bytes are not those that were stored is refused (file_damaged), or its download is cut off before its end. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/files/{id}/content (the `GetFileContent` operationId).
 	GetFileContent(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8388,7 +8391,7 @@ func (c *Client) GetFile(ctx context.Context, id string, reqEditors ...RequestEd
 
 // GetFileContent Download a file
 //
-// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. Needs the scope `read`.
+// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. A file whose bytes are not those that were stored is refused (file_damaged), or its download is cut off before its end. Needs the scope `read`.
 //
 // Corresponds with GET /v1/files/{id}/content (the `GetFileContent` operationId).
 func (c *Client) GetFileContent(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15696,7 +15699,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFileContentWithResponse Download a file
 	//
-	// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. Needs the scope `read`.
+	// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. A file whose bytes are not those that were stored is refused (file_damaged), or its download is cut off before its end. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -25901,7 +25904,7 @@ func (c *ClientWithResponses) GetFileWithResponse(ctx context.Context, id string
 
 // GetFileContentWithResponse Download a file
 //
-// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. Needs the scope `read`.
+// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. A file whose bytes are not those that were stored is refused (file_damaged), or its download is cut off before its end. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -127,11 +127,13 @@ type account struct {
 	session string
 }
 
-// A Room is what files that are being written have taken. The zero value is ready.
+// A Room is what files that are being written have taken, and which files were found to be sound. The zero value is ready.
 type Room struct {
 	mu    sync.Mutex
 	taken map[account]int64 // guarded by mu, as all
 	all   int64
+
+	sound soundFiles
 }
 
 // A bound is what is stored of what it counts, and how much may be; 0 for no bound.

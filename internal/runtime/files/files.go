@@ -30,6 +30,8 @@ type Options struct {
 
 	MaxFile int64 // bytes of one file
 	MaxAll  int64 // bytes of all files
+
+	OnDamaged func(f agent.File) // is called when a file has other bytes than were stored; nil for nothing
 }
 
 // DefaultOptions returns the defaults of everything that is not required.
@@ -125,13 +127,6 @@ func (k *Keeper) File(ctx context.Context, owner, id string) (agent.File, error)
 	return f, err
 }
 
-// A Reader reads a file from any place. It must be closed.
-type Reader struct {
-	agent.File
-	*io.SectionReader
-	io.Closer
-}
-
 // OpenFile opens the owner's file, as File. store.ErrNotFound.
 func (k *Keeper) OpenFile(ctx context.Context, owner, id string) (*Reader, error) {
 	f, err := k.File(ctx, owner, id)
@@ -154,11 +149,16 @@ func (k *Keeper) OpenAgain(ctx context.Context, id string) (*Reader, error) {
 }
 
 func (k *Keeper) open(ctx context.Context, f agent.File) (*Reader, error) {
-	r, err := k.store.OpenFile(ctx, f.ID)
+	from, err := k.store.OpenFile(ctx, f.ID)
 	if err != nil {
+		if errors.Is(err, store.ErrDamaged) && k.o.OnDamaged != nil {
+			k.o.OnDamaged(f)
+		}
 		return nil, err
 	}
-	return &Reader{File: f, SectionReader: io.NewSectionReader(r, 0, f.Bytes), Closer: r}, nil
+	r := NewReader(ctx, f, from)
+	r.sound, r.key, r.report = &k.room.sound, string(k.o.Namespace)+"/"+f.ID, k.o.OnDamaged
+	return r, nil
 }
 
 // ListFiles pages through the owner's files, newest first, after the id after.

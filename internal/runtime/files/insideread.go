@@ -3,8 +3,11 @@ package files
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -36,8 +39,8 @@ func (n *insideNamespace) Call(ctx context.Context, callID string) (store.Call, 
 		return c, nil
 	}
 	o := *c.Outcome
-	if o.Value, err = r.whole(o.Value); errors.Is(err, store.ErrNotFound) {
-		c.Outcome = nil // its time is over
+	if o.Value, err = r.whole(o.Value); errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
+		c.Outcome = nil // its time is over, or it is lost
 		return c, nil
 	}
 	c.Outcome = &o
@@ -90,13 +93,20 @@ func (r reader) whole(value json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	defer from.Close()
-	return io.ReadAll(io.NewSectionReader(from, 0, f.Bytes))
+	data, err := io.ReadAll(io.NewSectionReader(from, 0, f.Bytes))
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(data); f.SHA256 != "" && hex.EncodeToString(sum[:]) != f.SHA256 {
+		return nil, fmt.Errorf("%w: file %s", store.ErrDamaged, f.ID)
+	}
+	return data, nil
 }
 
 // partStart is how a reference to a part begins. Within a text of JSON its quotes would be escaped.
 var partStart = []byte(`{"` + agent.FileKey + `":"` + partPrefix + `_`)
 
-// expand is whole for every reference within a text of JSON. One whose part is gone stays.
+// expand is whole for every reference within a text of JSON. One whose part is gone or damaged stays.
 func (r reader) expand(raw json.RawMessage) (json.RawMessage, error) {
 	var out []byte
 	rest := raw
@@ -111,7 +121,7 @@ func (r reader) expand(raw json.RawMessage) (json.RawMessage, error) {
 		}
 		ref := rest[at : at+end+1]
 		value, err := r.whole(json.RawMessage(ref))
-		if errors.Is(err, store.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
 			value, err = json.RawMessage(ref), nil
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package native_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -106,6 +107,62 @@ func TestBuild(t *testing.T) {
 	other, err := b.Build(t.Context(), strings.Replace(program, `"a": 1`, `"z": 1`, 1))
 	if err != nil || other.Digest == first.Digest {
 		t.Errorf("another program: got %v %v", other, err)
+	}
+}
+
+// What was put in the place of compiled packages and executables while no builder had the cache is built anew, and none of it is linked or returned.
+func TestPlanted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
+	first, p := builder(t)
+	was, err := first.Build(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archives, err := filepath.Glob(filepath.Join(shared.dir, "packages-*", "*support.a"))
+	if err != nil || len(archives) != 1 {
+		t.Fatalf("compiled packages: %v, %v", archives, err)
+	}
+	sound, err := os.ReadFile(archives[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted := bytes.ReplaceAll(sound, []byte("RecurgentNative"), []byte("PlantedByOthers"))
+	if bytes.Equal(planted, sound) {
+		planted = append(bytes.Clone(sound), "planted"...)
+	}
+	if err := errors.Join(os.WriteFile(archives[0], planted, 0o644), os.Chmod(was.Path, 0o755), os.WriteFile(was.Path, []byte("\x7fELF planted"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	bo := native.DefaultOptions()
+	bo.Timeout = time.Hour
+	if bo.Toolchain, err = native.Find(native.SettingAuto); err == nil {
+		bo.Key, err = keyIn(shared.dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	bo.Dir, bo.Sources, bo.Text, bo.Run = shared.dir, runtime.NativeSources, p.NativeText, p.RunTools
+	b, err := native.New(bo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	native.ShareGoCache(b, strings.TrimSpace(string(out)))
+	again, err := b.Build(t.Context(), program)
+	if err != nil || *again != *was {
+		t.Errorf("got %+v, %v, want what it was, %+v", again, err, was)
+	}
+	data, err := os.ReadFile(again.Path)
+	if sum, _ := sandbox.Sum(bytes.NewReader(data)); err != nil || sum != was.Sum {
+		t.Errorf("the executable has other bytes than it was said to have: %v", err)
+	}
+	if now, err := os.ReadFile(archives[0]); err != nil || !bytes.Equal(now, sound) {
+		t.Errorf("the package is not what it was: %v", err)
 	}
 }
 

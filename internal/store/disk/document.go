@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
@@ -45,6 +46,15 @@ type files struct {
 
 func newFiles(s *shared, dir string) *files {
 	return &files{Replacer: vfs.Replacer{FS: vfs.Sub(s.o.FS, dir)}, shared: s, dir: dir, made: map[string]bool{}}
+}
+
+// drop removes a file, or whatever has the name of one.
+func (f *files) drop(name string) error {
+	err := f.Remove(name)
+	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
+		err = f.RemoveAll(name)
+	}
+	return err
 }
 
 // path is the name of a file in messages.
@@ -214,7 +224,7 @@ func (f *files) makeDir(dir string) error {
 // removeAll removes a list of files, and syncs their directories. Those that are missing are no error.
 func (f *files) removeAll(names []string) error {
 	for _, name := range names {
-		if err := f.Remove(name); err != nil && !vfs.NotExist(err) {
+		if err := f.drop(name); err != nil && !vfs.NotExist(err) {
 			return err
 		}
 		if err := f.SyncDir(path.Dir(name)); err != nil && !vfs.NotExist(err) {

@@ -118,10 +118,15 @@ func (x *exporter) exported(name string) bool {
 	if k != nil {
 		return path.Dir(name) != journalDir || !wal.IsSegment(path.Base(name))
 	}
+	x.leave(name)
+	return false
+}
+
+// leave notes what is left out, unless that is so of every store.
+func (x *exporter) leave(name string) {
 	if why := whyLeft(name); why == leftUnknown || why == leftAside {
 		x.left.add(why, name)
 	}
-	return false
 }
 
 // holdsPrimary reports whether a name is in a directory of primary files, or of one.
@@ -169,8 +174,14 @@ func (x *exporter) tree(dir string) error {
 // one exports a file, or a directory with what is in it.
 func (x *exporter) one(name string) error {
 	info, err := x.fs.Stat(name)
+	k, _, _ := kindOf(name)
 	switch {
 	case vfs.NotExist(err):
+		return nil
+	case err == nil && info.Dir && k != nil:
+		return fmt.Errorf("%s: %w", name, errNoFile)
+	case err == nil && info.Dir && !holdsPrimary(name) && path.Dir(name) != namespacesDir:
+		x.leave(name + "/") // such as what a file system keeps at its top
 		return nil
 	case err == nil && info.Dir:
 		return x.tree(name)

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -97,7 +98,7 @@ func (p *streams) forget(session string) {
 // write removes the bytes of deleted files.
 func (p *streams) write(gone []string) error {
 	for _, id := range gone {
-		if err := p.n.files.Remove(path.Join(filesDir, id)); err != nil && !vfs.NotExist(err) {
+		if err := p.n.files.drop(path.Join(filesDir, id)); err != nil && !vfs.NotExist(err) {
 			return err
 		}
 	}
@@ -216,8 +217,11 @@ func (p *streams) OpenFile(ctx context.Context, id string) (store.FileReader, er
 		return nil, err
 	}
 	f, err := p.n.files.Open(path.Join(filesDir, id), false)
-	if vfs.NotExist(err) {
+	switch {
+	case vfs.NotExist(err):
 		return nil, store.ErrNotFound
+	case vfs.WrongKind(err):
+		return nil, fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}
 	return f, err
 }

@@ -118,7 +118,8 @@ func (x *importer) take(h *tar.Header, r io.Reader) error {
 	}
 	err := k.check(of, within)
 	var newer *newerError
-	if err == nil || errors.As(err, &newer) {
+	var disk *fs.PathError
+	if err == nil || errors.As(err, &newer) || errors.As(err, &disk) {
 		return err
 	}
 	x.files.shared.log.Warn().Str("file", h.Name).AnErr("cause", err).Msg("a file of an archive is not what its name says, and is left out")
@@ -162,11 +163,10 @@ type readFunc func(p []byte) (int, error)
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 func (x *importer) write(name string, r io.Reader) (err error) {
-	fs := x.files.FS
-	if err := fs.Mkdir(path.Dir(name)); err != nil {
+	if err := x.files.Mkdir(path.Dir(name)); err != nil {
 		return err
 	}
-	f, err := fs.Open(name, true)
+	f, err := x.files.Open(name, true)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (x *importer) write(name string, r io.Reader) (err error) {
 		return err
 	}
 	x.sums[name] = hexSum(sum)
-	return fs.SyncDir(path.Dir(name))
+	return x.files.SyncDir(path.Dir(name))
 }
 
 // manifest compares what came with what the archive's list says.

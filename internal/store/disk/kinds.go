@@ -127,7 +127,9 @@ func isArchivedArtifact(name string, d *artifactDoc) error {
 	return isArchivedAt(name, archived{artifact: &artifact{key: artifactKey{role: d.Role, method: d.MethodName}}})
 }
 
-func isArchivedTool(name string, d *toolDoc) error { return isArchivedAt(name, archived{tool: &d.Tool}) }
+func isArchivedTool(name string, d *toolDoc) error {
+	return isArchivedAt(name, archived{tool: &d.Tool})
+}
 
 func isArchivedAt(name string, x archived) error {
 	if place, _, _ := strings.Cut(name, "."); place != archivePlace(x.target()) {

@@ -195,7 +195,7 @@ func (p *retention) prunePrograms(ctx context.Context, now time.Time) error {
 		}
 		since, known := before.Since[sum]
 		if known && !reaches.IsZero() && since.Before(reaches) {
-			if err := p.n.files.Remove("programs/" + name); err != nil {
+			if err := p.n.files.drop("programs/" + name); err != nil {
 				return err
 			}
 			continue

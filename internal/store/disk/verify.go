@@ -21,6 +21,7 @@ type Report struct {
 	Aside                                                []string      // files that were moved aside before
 	Problems                                             []string      // what breaks a promise, each with its file
 	Audit                                                []AuditReport // of each namespace with a trail
+	Unknown                                              LeftOut       // files that are no part of a store, and in no export
 	Imported                                                           // before, by the same command
 }
 
@@ -54,6 +55,7 @@ type verifier struct {
 	noted    []NotedHead
 
 	checkpoint checkpointDoc
+	unknown    leftOuts
 	audits     map[agent.Namespace][]*agent.AuditEntry // of the journal
 	erased     map[agent.Namespace]uint64              // namespaces that the journal erases
 }
@@ -78,7 +80,11 @@ func (v *verifier) all() error {
 		}
 	}
 	v.notedHeads()
-	return v.walk(".")
+	err = v.walk(".")
+	for _, l := range v.unknown {
+		v.r.Unknown = l
+	}
+	return err
 }
 
 // readFound is ReadFile for a file that may be missing, or of a wrong kind, which the walk reports.
@@ -176,13 +182,16 @@ func (v *verifier) walk(dir string) error {
 			continue
 		}
 		info, err := v.root.Stat(name)
-		if vfs.WrongKind(err) {
+		k, _, _ := kindOf(name)
+		switch {
+		case vfs.WrongKind(err) && (k != nil || holdsPrimary(name)):
 			v.problem(name, "%v", err)
-		}
-		if err == nil && info.Dir && name != store.DerivedDir {
+		case err == nil && info.Dir && name != store.DerivedDir:
 			if err := v.walk(name); err != nil {
 				return err
 			}
+		case k == nil && !info.Dir && !vfs.NotExist(err) && whyLeft(name) == leftUnknown:
+			v.unknown.add(leftUnknown, name)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
 	"sync"
 	"time"
 
@@ -198,6 +199,9 @@ type reader struct {
 	n     int64  // of the piece in data, -1 for none; guarded by mu, as data
 	data  []byte // so that small reads one after another are one query
 }
+
+// Version is part of store.Versioned: the bytes of a file never change.
+func (r *reader) Version() string { return strconv.FormatInt(r.blob, 10) }
 
 func (r *reader) ReadAt(p []byte, off int64) (read int, err error) {
 	if off < 0 {

@@ -1,10 +1,13 @@
 package tools
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
@@ -41,6 +44,25 @@ func TestRealToolchain(t *testing.T) {
 	rig.UntilWithin(t, 8*rig.Patience, "program answers natively", isNative) // the first build compiles the standard library
 	d.Restart()
 	rig.Until(t, "program answers natively after a restart", isNative)
+
+	d.Stop(syscall.SIGTERM)
+	planted := 0
+	if err := filepath.WalkDir(filepath.Join(d.State(), "native", "cache"), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		planted++
+		return errors.Join(os.Remove(path), os.WriteFile(path, []byte("planted"), 0o755))
+	}); err != nil || planted < 10 {
+		t.Fatalf("%d files were replaced, %v", planted, err)
+	}
+	d.Start()
+	rig.UntilWithin(t, 8*rig.Patience, "program answers natively after everything compiled was replaced", isNative)
+	for name, data := range rig.Files(t, filepath.Join(d.State(), "native", "cache")) {
+		if string(data) == "planted" {
+			t.Errorf("%s stays", name)
+		}
+	}
 }
 
 // A toolchain that goes while the daemon runs costs no call: the program stays on the engine, and log and view say why.

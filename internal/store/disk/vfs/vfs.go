@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
@@ -92,6 +94,15 @@ func (f osFile) Size() (int64, error) {
 		return 0, err
 	}
 	return st.Size(), nil
+}
+
+// Version changes with the content, and when another file takes its place: see store.Versioned.
+func (f osFile) Version() string {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x %x %x", st.Ino, st.Ctim.Nano(), st.Size)
 }
 
 // NotExist reports whether the error says that a file or directory is missing.
