@@ -80,6 +80,11 @@ func (x *importer) accept(h *tar.Header) error {
 	if h.Typeflag != tar.TypeReg {
 		return strange("%.80q, which is not a regular file", name)
 	}
+	for record := range h.PAXRecords {
+		if strings.HasPrefix(record, "GNU.sparse.") { // a few bytes would be as many as the disk holds
+			return strange("%.80q, which is a file with holes", name)
+		}
+	}
 	if !localName(name) || len(name) > maxName {
 		return strange("%.80q, which is no name of a file in a data directory", name)
 	}
