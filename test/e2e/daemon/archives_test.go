@@ -188,6 +188,49 @@ func TestArchivesPlantNothing(t *testing.T) {
 	}
 }
 
+// A directory of before there were seals, or whose key is gone, opens: its programs answer warm from the first call, and what was compiled and found out of them is made anew.
+func TestDirectoryWithoutSeals(t *testing.T) {
+	t.Parallel()
+	d, s := nativeDaemon(t)
+	native := filepath.Join(d.State(), "native")
+	for name, change := range map[string]func(text string) string{
+		"verdicts without a seal": func(text string) string {
+			var sealed struct{ Verdict json.RawMessage }
+			if err := json.Unmarshal([]byte(text), &sealed); err != nil || len(sealed.Verdict) == 0 {
+				t.Fatalf("%s: %v", text, err)
+			}
+			return string(sealed.Verdict)
+		},
+		"the key gone": func(text string) string { return text },
+	} {
+		d.Stop(syscall.SIGTERM)
+		files, err := filepath.Glob(filepath.Join(native, "verdicts", "*.json"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%s: %v, %v", name, files, err)
+		}
+		text, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(native, "installation.key")); err != nil {
+			t.Fatal(err)
+		}
+		rig.WriteAt(t, files[0], change(string(text)))
+		d.Start()
+		if got := nativeState(d); got != "idle" {
+			t.Errorf("%s: the program is %v", name, got)
+		}
+		d.WantValue(d.Call(s, "double", 21), 42, "persisted")
+		rig.Until(t, "the program is proved anew", func() bool {
+			d.WantValue(d.Call(s, "double", 4), 8, "persisted")
+			return nativeState(d) == "native"
+		})
+		if left, err := os.ReadFile(files[0]); err != nil || bytes.Equal(left, text) {
+			t.Errorf("%s: the earlier verdict stays: %v", name, err)
+		}
+	}
+}
+
 // What no export writes refuses the whole archive, with a word on what to do, and leaves no directory that a daemon would take for its own.
 func TestArchivesThatAreRefused(t *testing.T) {
 	t.Parallel()
