@@ -201,7 +201,11 @@ func TestUnusable(t *testing.T) {
 			b.want = func(*http.Request) bool { return false }
 			return canary
 		}, `answered 401: it does not accept the secret of the connection "api"`},
-		"none":        {func(*bench, *agent.Connection) string { return "" }, "it has no secret"},
+		"none": {func(*bench, *agent.Connection) string { return "" }, "it has no secret"},
+		"a variable of the daemon": {func(b *bench, c *agent.Connection) string {
+			b.env["RECURGENT_OPENAI_API_KEY"], c.Auth.Env = "of the daemon", "RECURGENT_OPENAI_API_KEY"
+			return ""
+		}, "no variable for a secret"},
 		"no variable": {func(_ *bench, c *agent.Connection) string { c.Auth.Env = "RECURGENT_SECRET_X"; return "" }, "no RECURGENT_SECRET_X"},
 		"no file":     {func(_ *bench, c *agent.Connection) string { c.Auth.File = "x"; return "" }, "no file x"},
 		"short": {func(b *bench, c *agent.Connection) string {

@@ -36,7 +36,11 @@ func (s *Service) secret(c *agent.Connection) (string, error) {
 	return secret, err
 }
 
+// fromEnv reads a variable of a name that a connection may have, wherever the connection came from: an archive must not choose which of the daemon's own are sent away.
 func (s *Service) fromEnv(name string) (string, error) {
+	if !envForm.MatchString(name) {
+		return "", fmt.Errorf("%.80q is no variable for a secret: its name begins with RECURGENT_SECRET_", name)
+	}
 	v, ok := s.o.Env(name)
 	if !ok {
 		return "", fmt.Errorf("the daemon's environment has no %s", name)
