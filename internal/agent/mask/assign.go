@@ -101,6 +101,10 @@ func (p *pass) read(v *value, name []byte) {
 	if quotes := quotesAt(b, v.from); quotes != nil {
 		v.from += len(quotes)
 		v.to = v.from
+		if beginsMasked(b[v.from:]) {
+			v.to += len(Masked) - 1
+			return
+		}
 		if n := bytes.Index(b[v.from:], quotes); n >= 0 {
 			v.to += n
 		} else {
@@ -116,26 +120,46 @@ func (p *pass) read(v *value, name []byte) {
 		}
 		return
 	}
-	if len(v.quotes) > 0 && (b[v.from] == '{' || b[v.from] == '[') && !bytes.HasPrefix(b[v.from:], []byte(Masked)) {
+	if len(v.quotes) > 0 && (b[v.from] == '{' || b[v.from] == '[') && !beginsMasked(b[v.from:]) {
 		if v.opaque { // an object is not
 			return
 		}
 		v.bare, v.to = true, closing(b, v.from)
 		return
 	}
-	v.to = v.from
-	for v.to < len(b) && !endsValues[b[v.to]] {
-		v.to++
-	}
+	w := p.wordAt(v.from)
+	v.to = min(w.to, len(b))
 	if len(v.quotes) > 0 {
 		v.bare = true
 		return
 	}
-	if from, to := header(b, v.from, v.to, name); to > 0 {
+	if from, to := header(b, v.from, v.to, w.equals, name); to > 0 {
 		v.from, v.to = from, to
 		return
 	}
-	v.prose = !v.attached && wordFollows(b, v.to)
+	v.prose = !v.attached && w.followed
+}
+
+// An unquoted is a stretch of text without a character that ends a value.
+type unquoted struct {
+	from, to int
+	equals   int  // where its last = is
+	followed bool // by words
+}
+
+// wordAt returns the stretch that i is in. It is looked through once, however many names are in it.
+func (p *pass) wordAt(i int) unquoted {
+	if i < p.word.from || i >= p.word.to {
+		w := unquoted{from: i, to: i, equals: -1}
+		for ; w.to < len(p.b) && !endsValues[p.b[w.to]]; w.to++ {
+			if p.b[w.to] == '=' {
+				w.equals = w.to
+			}
+		}
+		w.followed = wordFollows(p.b, w.to)
+		p.word = w
+	}
+	return p.word
 }
 
 // endsValues has the characters that end a value without quotes.
@@ -192,9 +216,9 @@ func closing(b []byte, i int) int {
 	return len(b)
 }
 
-func alreadyMasked(b []byte) bool {
-	return bytes.HasPrefix(b, []byte(Masked[:len(Masked)-1])) || bytes.EqualFold(b, []byte(inURL))
-}
+func alreadyMasked(b []byte) bool { return beginsMasked(b) || bytes.EqualFold(b, []byte(inURL)) }
+
+func beginsMasked(b []byte) bool { return bytes.HasPrefix(b, []byte(Masked[:len(Masked)-1])) }
 
 // literal reports whether a value is none: null, true or false, as languages write them.
 func literal(b []byte) bool {

@@ -50,13 +50,13 @@ func encodesUser(b []byte) bool {
 }
 
 // header returns where the secret of a header with several words begins and ends: credentials behind their scheme, or cookies. to is 0 for
-// another value.
-func header(b []byte, first, end int, name []byte) (from, to int) {
+// another value. The last = of its first word is at equals.
+func header(b []byte, first, end, equals int, name []byte) (from, to int) {
 	if endsWith(name, "cookie") {
 		if alreadyMasked(b[first:end]) {
 			return first, end
 		}
-		if bytes.IndexByte(b[first:end], '=') > 0 {
+		if equals > first {
 			return first, lineEnd(b, first)
 		}
 		return 0, 0

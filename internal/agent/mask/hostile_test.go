@@ -1,6 +1,7 @@
 package mask_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -36,6 +37,11 @@ func TestHostileTexts(t *testing.T) {
 		"addresses":            deep,
 		"private keys":         fill("-----BEGIN PRIVATE KEY"),
 		"schemes":              fill("Bearer "),
+		"names before a word":  fill("password:") + " word",
+		"names before blanks":  fill("password:")[size/2:] + strings.Repeat(" ", size/2) + "word",
+		"cookies before words": fill("cookie:") + " word",
+		"masked lists":         fill(`"password":[masked`),
+		"forms of a length":    fill("AKIA-"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := json.Marshal([]string{text})
@@ -46,6 +52,27 @@ func TestHostileTexts(t *testing.T) {
 				t.Error("what is left is no JSON")
 			}
 		})
+	}
+}
+
+// A long pass ends with its context, and leaves nothing that it has not looked through and that may hold a secret.
+func TestRulesEnd(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	long := strings.Repeat("a=b ", 1<<15) + "password=hunter2hunter2"
+	if got := rules().Until(ended).Text(long); got != mask.Masked {
+		t.Errorf("of a long text: %.80s", got)
+	}
+	if got := rules().Until(t.Context()).Text(long); got != rules().Text(long) || strings.Contains(got, "hunter2") {
+		t.Errorf("within its time: %.80s", got)
+	}
+	raw := json.RawMessage(`{"first":"` + long + `","then":["plain", "password=hunter2hunter2"],"n":1}`)
+	if got, changed := rules().Until(ended).JSON(raw); !changed || string(got) != `{"first":"[masked]","then":["plain", "[masked]"],"n":1}` {
+		t.Errorf("of a value: %.200s", got)
+	}
+	if got := rules().Until(ended).Text("short a=b"); got != "short a=b" {
+		t.Errorf("of a short text: %s", got)
 	}
 }
 

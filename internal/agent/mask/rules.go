@@ -2,6 +2,7 @@ package mask
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"sync/atomic"
@@ -63,13 +64,31 @@ func compile(patterns []string) *Rules {
 // no allocation unless a text has escapes. Of a value under the name of a secret nothing is left. raw must be valid JSON; of other text
 // JSON returns something.
 func (r *Rules) JSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
-	p := pass{rules: r}
-	return p.json(raw)
+	return r.Until(nil).JSON(raw)
 }
 
 // Text returns text with the secrets in it masked. JSON in the text, whole or cut, is masked by its names, too.
-func (r *Rules) Text(text string) string {
-	p := pass{rules: r}
+func (r *Rules) Text(text string) string { return r.Until(nil).Text(text) }
+
+// Ending are Rules whose passes end with a context.
+type Ending struct {
+	rules *Rules
+	until context.Context // nil: they do not
+}
+
+// Until returns the rules such that a pass over more than 64 KiB ends with ctx: what it has not looked through by then and may hold a secret
+// is masked whole. What a Call finds is looked for elsewhere, so its pass does not end.
+func (r *Rules) Until(ctx context.Context) Ending { return Ending{r, ctx} }
+
+// JSON is that of Rules.
+func (e Ending) JSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
+	p := pass{rules: e.rules, until: e.until}
+	return p.json(raw)
+}
+
+// Text is that of Rules.
+func (e Ending) Text(text string) string {
+	p := pass{rules: e.rules, until: e.until}
 	masked, changed := p.text([]byte(text))
 	if !changed {
 		return text
@@ -127,8 +146,22 @@ type pass struct {
 
 	b       []byte // the text at hand
 	all     spans  // what is to be masked in it
+	word    unquoted
 	scratch []byte
 	depth   int // of the address that the text is a parameter of
+
+	until  context.Context // with which the pass ends; nil for none
+	looked int             // bytes since until was asked
+	over   bool            // it has ended
+}
+
+// ends reports whether the pass is to end, which has looked at so many bytes more.
+func (p *pass) ends(more int) bool {
+	const between = 64 << 10
+	if p.looked += more; p.until != nil && p.looked >= between {
+		p.looked, p.over = 0, p.over || p.until.Err() != nil
+	}
+	return p.over
 }
 
 // json masks the members that have the name of a secret, and texts.

@@ -114,7 +114,11 @@ func shapeEnd(b []byte, i, lastDot int) int {
 			continue
 		}
 		end := i + len(s.prefix)
-		for end < len(b) && s.rest(b[end]) {
+		most := len(b)
+		if s.exact {
+			most = min(most, end+s.least+1)
+		}
+		for end < most && s.rest(b[end]) {
 			end++
 		}
 		if n := end - i - len(s.prefix); n == s.least || n > s.least && !s.exact {

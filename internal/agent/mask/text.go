@@ -21,8 +21,10 @@ func (p *pass) text(b []byte) (masked []byte, changed bool) {
 	if p.rules == nil || len(b) < shortest || !suspicious(b) {
 		return b, false
 	}
-	p.b, p.all = b, nil
-	p.find()
+	p.b, p.all, p.word = b, nil, unquoted{}
+	if !p.find() {
+		return []byte(Masked), true
+	}
 	if len(p.all) == 0 {
 		return b, false
 	}
@@ -32,10 +34,15 @@ func (p *pass) text(b []byte) (masked []byte, changed bool) {
 	return replace(b, p.all), true
 }
 
-// find finds what is to be masked in the text at hand.
-func (p *pass) find() {
+// find finds what is to be masked in the text at hand. It returns false where it is to end before it is through.
+func (p *pass) find() bool {
 	p.findPEM()
+	was := 0
 	for i := 0; i < len(p.b); {
+		if p.ends(i - was) {
+			return false
+		}
+		was = i
 		n := bytes.IndexAny(p.b[i:], ":=")
 		if n < 0 {
 			break
@@ -47,8 +54,12 @@ func (p *pass) find() {
 		}
 		i = p.assignment(i)
 	}
+	if p.ends(len(p.b) - was) {
+		return false
+	}
 	p.all = findShapes(p.b, p.all)
 	p.findCredentials()
+	return true
 }
 
 var (
