@@ -86,11 +86,24 @@ func Confinement(kill bool) (*wire.Confinement, error) {
 
 // assemble returns the filter as the kernel takes it.
 func assemble(p seccomp.Policy) ([]byte, error) {
-	program, err := p.Assemble()
+	// The library loads a call's number once, and an argument in its place where it looks at one: what follows a call whose conditions do not hold compares that
+	// argument with numbers of calls. So each such call is a policy of its own, whose default is the next one.
+	var program []bpf.Instruction
+	for _, group := range apart(p.Syscalls) {
+		one := seccomp.Policy{DefaultAction: p.DefaultAction, Syscalls: []seccomp.SyscallGroup{group}}
+		part, err := one.Assemble()
+		if err != nil {
+			return nil, err
+		}
+		program = append(program, part[:len(part)-1]...)
+	}
+	rest := seccomp.NewProgram()
+	rest.Ret(p.DefaultAction)
+	last, err := rest.Assemble()
 	if err != nil {
 		return nil, err
 	}
-	raw, err := bpf.Assemble(program)
+	raw, err := bpf.Assemble(append(program, last...))
 	if err != nil {
 		return nil, err
 	}
@@ -102,10 +115,32 @@ func assemble(p seccomp.Policy) ([]byte, error) {
 	return filter, nil
 }
 
+// apart returns the groups with each call that has conditions in one of its own.
+func apart(groups []seccomp.SyscallGroup) (all []seccomp.SyscallGroup) {
+	for _, g := range groups {
+		if len(g.Names) > 0 {
+			all = append(all, seccomp.SyscallGroup{Action: g.Action, Names: g.Names})
+		}
+		byName := map[string]int{}
+		for _, c := range g.NamesWithCondtions {
+			at, ok := byName[c.Name]
+			if !ok {
+				at = len(all)
+				byName[c.Name] = at
+				all = append(all, seccomp.SyscallGroup{Action: g.Action})
+			}
+			all[at].NamesWithCondtions = append(all[at].NamesWithCondtions, c)
+		}
+	}
+	return all
+}
+
 // Tools returns the filter for a compiler or linker: it may use files and memory and start threads, and has no sockets, no other processes, and
 // nothing of the machine. It is loaded on one thread, which then executes the tool.
-func Tools() ([]byte, error) {
-	return assemble(seccomp.Policy{
+func Tools() ([]byte, error) { return assemble(tools()) }
+
+func tools() seccomp.Policy {
+	return seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
 		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}}, {Action: seccomp.ActionErrno, NamesWithCondtions: []seccomp.NameWithConditions{
 			{Name: "clone", Conditions: []seccomp.Condition{{Argument: 0, Operation: seccomp.BitsNotSet, Value: unix.CLONE_THREAD}}},
@@ -119,5 +154,5 @@ func Tools() ([]byte, error) {
 			"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "capset", "personality", "reboot", "swapon", "swapoff", "syslog",
 			"shmget", "msgget", "semget", "mq_open", "inotify_init1", "fanotify_init", "clock_settime", "settimeofday", "sethostname", "setdomainname", "quotactl", "acct",
 		}}},
-	})
+	}
 }

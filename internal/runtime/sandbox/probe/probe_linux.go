@@ -201,6 +201,8 @@ func (a *aims) processes() []probe {
 func (a *aims) memory() []probe {
 	return []probe{
 		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, a.page, unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | anonymous, none, 0}},
+		{"mem: executable mapping beside a call's number", unix.SYS_MMAP, []uintptr{a.self, a.page, unix.SYS_TGKILL<<32 | unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | anonymous, none, 0}},
+		{"mem: shared mapping beside a call's number", unix.SYS_MMAP, []uintptr{a.self, a.page, unix.SYS_TGKILL<<32 | readWrite, unix.MAP_SHARED | anonymous, none, 0}},
 		{"mem: shared mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_SHARED | anonymous, none, 0}},
 		{"mem: validated shared mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_SHARED_VALIDATE | anonymous, none, 0}},
 		{"mem: mapping that grows", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_PRIVATE | unix.MAP_GROWSDOWN | anonymous, none, 0}},

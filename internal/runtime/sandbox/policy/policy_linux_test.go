@@ -1,0 +1,137 @@
+package policy
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// A filtered call is what the kernel shows a filter.
+type filtered struct {
+	nr   uint32
+	args [6]uint64
+}
+
+// ask returns what the filter says of calls.
+func ask(t *testing.T, filter []byte) func(filtered) seccomp.Action {
+	t.Helper()
+	var raw []bpf.RawInstruction
+	for b := filter; len(b) > 0; b = b[8:] {
+		raw = append(raw, bpf.RawInstruction{Op: binary.NativeEndian.Uint16(b), Jt: b[2], Jf: b[3], K: binary.NativeEndian.Uint32(b[4:])})
+	}
+	program, ok := bpf.Disassemble(raw)
+	if !ok {
+		t.Fatal("not a program")
+	}
+	vm, err := bpf.NewVM(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := arch.GetInfo("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c filtered) seccomp.Action {
+		// The machine of package bpf reads words of packets, which have their first byte first.
+		data := binary.BigEndian.AppendUint32(nil, c.nr)
+		data = binary.BigEndian.AppendUint32(data, uint32(info.ID))
+		data = binary.BigEndian.AppendUint64(data, 0)
+		for _, a := range c.args {
+			data = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(data, uint32(a)), uint32(a>>32))
+		}
+		verdict, err := vm.Run(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seccomp.Action(verdict)
+	}
+}
+
+// means returns what the policy says of a call: the action of the first group that has it.
+func means(t *testing.T, p seccomp.Policy, c filtered) seccomp.Action {
+	t.Helper()
+	info, err := arch.GetInfo("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := func(a seccomp.Action) seccomp.Action {
+		if a == seccomp.ActionErrno {
+			a |= seccomp.Action(unix.EPERM)
+		}
+		return a
+	}
+	for _, g := range p.Syscalls {
+		for _, name := range g.Names {
+			if uint32(info.SyscallNames[name]) == c.nr {
+				return full(g.Action)
+			}
+		}
+		for _, n := range g.NamesWithCondtions {
+			if uint32(info.SyscallNames[n.Name]) == c.nr && holds(t, n.Conditions, c) {
+				return full(g.Action)
+			}
+		}
+	}
+	return full(p.DefaultAction)
+}
+
+func holds(t *testing.T, all []seccomp.Condition, c filtered) bool {
+	t.Helper()
+	for _, is := range all {
+		v, ok := c.args[is.Argument], false
+		switch is.Operation {
+		case seccomp.Equal:
+			ok = v == is.Value
+		case seccomp.BitsNotSet:
+			ok = v&is.Value == 0
+		default:
+			t.Fatalf("no policy had %s", is.Operation)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// A filter says of every call what its policy says, whatever stands in the arguments: numbers of other calls, above all.
+func TestFilterMeansPolicy(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for name, p := range map[string]seccomp.Policy{"runner": syscalls(seccomp.ActionErrno, markedPID), "runner that is killed": syscalls(seccomp.ActionKillProcess, markedPID), "tool": tools()} {
+		filter, err := assemble(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		says := ask(t, filter)
+		values := []uint64{0, markedPID}
+		for _, g := range p.Syscalls {
+			for _, n := range g.NamesWithCondtions {
+				for _, c := range n.Conditions {
+					values = append(values, c.Value, ^c.Value)
+				}
+			}
+		}
+		value := func() uint64 {
+			if random.IntN(2) == 0 {
+				return values[random.IntN(len(values))]
+			}
+			return uint64(random.IntN(460))<<32 | uint64(random.IntN(460))
+		}
+		for nr := range uint32(470) {
+			for range 300 {
+				c := filtered{nr: nr}
+				for i := range c.args {
+					c.args[i] = value()
+				}
+				if got, want := says(c), means(t, p, c); got != want {
+					t.Fatalf("%s: call %d %x: the filter says %x, the policy %x", name, nr, c.args, got, want)
+				}
+			}
+		}
+	}
+}
