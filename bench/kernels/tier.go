@@ -47,6 +47,7 @@ func buildTier(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	files["internal/runtime/sandbox/narrow/now/now.go"] = "package now\n" // nothing confines the kernels
 	var imports, table strings.Builder
 	for _, k := range kernels {
 		text, err := tierOf(k)

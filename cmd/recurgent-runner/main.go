@@ -5,11 +5,11 @@ package main
 import (
 	"os"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/confine"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
 func main() {
-	serve.NameThread() // before anything has the Go runtime take another thread
+	confine.NameThread() // before anything has the Go runtime take another thread
 	os.Exit(worker.Main())
 }

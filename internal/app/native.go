@@ -22,9 +22,9 @@ import (
 // NativeDir is where the native tier of a data directory keeps its files: executables, verdicts and differences.
 func NativeDir(dataDir string) string { return filepath.Join(dataDir, store.DerivedDir) }
 
-// FindNative returns the toolchain that the setting --native leads to, or why programs are not compiled at that level of confinement. The error is an *OptionError: a
-// directory that was named and does not serve.
-func FindNative(setting string, level sandbox.Level) (found native.Toolchain, why string, err error) {
+// FindNative returns the toolchain that the setting --native leads to, or why programs are not compiled with that confinement, of which nothing is known where it is nil. The error is an
+// *OptionError: a directory that was named and does not serve.
+func FindNative(setting string, confined *sandbox.Status) (found native.Toolchain, why string, err error) {
 	found, err = native.Find(setting)
 	switch {
 	case setting == native.SettingOff:
@@ -33,8 +33,11 @@ func FindNative(setting string, level sandbox.Level) (found native.Toolchain, wh
 		return found, strings.TrimPrefix(err.Error(), native.ErrOff.Error()+": "), nil
 	case err != nil:
 		return found, "", refuse("native", "%s", err)
-	case level == sandbox.LevelProcess:
-		return native.Toolchain{}, "programs are confined at level " + string(level) + ", and compiled ones need reduced or full", nil
+	case confined == nil:
+	case confined.Level == sandbox.LevelProcess:
+		return native.Toolchain{}, "programs are confined at level " + string(confined.Level) + ", and compiled ones need reduced or full", nil
+	case confined.NativeOff() != "":
+		return native.Toolchain{}, "compiled programs cannot be started confined: " + confined.NativeOff(), nil
 	}
 	return found, "", nil
 }
@@ -45,7 +48,8 @@ const buildTime = 10 * time.Minute
 // openNative makes the native tier, which is off where there is no toolchain or too little confinement, or where links lead out of its directory.
 func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 	to := tier.Options{Dir: NativeDir(o.DataDir), Box: p.pool, Metrics: p.metrics, Logger: a.log, Now: o.Now}
-	found, why, err := FindNative(o.Native, p.pool.Status().Level)
+	status := p.pool.Status()
+	found, why, err := FindNative(o.Native, &status)
 	if err != nil {
 		return nil, err
 	}

@@ -2,14 +2,12 @@ package app
 
 import (
 	"testing"
-
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // Most machines that run the daemon have no Go: it says so, and starts.
 func TestFindNativeWithoutGo(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, why, err := FindNative("auto", sandbox.LevelFull); why != "no go command on PATH" || err != nil {
+	if _, why, err := FindNative("auto", nil); why != "no go command on PATH" || err != nil {
 		t.Errorf("why %q, error %v", why, err)
 	}
 }

@@ -85,6 +85,11 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 func (a *App) openStoreAndSandbox(ctx context.Context, o Options, p *parts) (err error) {
 	so := o.SandboxOptions()
 	so.Fetch = p.fetch
+	_, why, err := FindNative(o.Native, nil)
+	if err != nil {
+		return err
+	}
+	so.Native = why == ""
 	tighten(o.DataDir, a.log)
 	_ = os.MkdirAll(o.DataDir, 0o700) // for the runners' program; the store reports what is wrong with it
 	var boxErr error

@@ -132,13 +132,13 @@ func checkSandbox(o Options) finding {
 // checkNative reports whether programs that are called often would be compiled, and which ones the daemon has found to end otherwise then.
 func checkNative(o Options) finding {
 	so := sandbox.DefaultOptions()
-	so.Require, so.Blank = string(sandbox.LevelProcess), 0
-	level := sandbox.LevelProcess
+	so.Require, so.Blank, so.Native = string(sandbox.LevelProcess), 0, true
+	status := sandbox.Status{Level: sandbox.LevelProcess}
 	if box, err := sandbox.New(so); err == nil {
-		level = box.Status().Level
+		status = box.Status()
 		_ = box.Close() // it ran no program
 	}
-	found, why, err := app.FindNative(o.Native, level)
+	found, why, err := app.FindNative(o.Native, &status)
 	if err != nil {
 		return finding{Check: "native", Result: checkFail, Detail: err.Error(), Fix: "name the GOROOT of a Go toolchain, or --native auto"}
 	}

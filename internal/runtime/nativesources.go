@@ -4,5 +4,5 @@ import "embed"
 
 // NativeSources are the packages that native executables consist of beside their programs: native.Options.Sources.
 //
-//go:embed gate/report/*.go gate/rt/*.go native/support/*.go plain/*.go recurgent/*.go recurgent/html/*.go recurgent/html/internal sandbox/serve/*.go sandbox/threads/*.go sandbox/wire/*.go
+//go:embed gate/report/*.go gate/rt/*.go native/support/*.go plain/*.go recurgent/*.go recurgent/html/*.go recurgent/html/internal sandbox/narrow/*.go sandbox/narrow/now/*.go sandbox/serve/*.go sandbox/threads/*.go sandbox/wire/*.go
 var NativeSources embed.FS

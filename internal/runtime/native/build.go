@@ -68,7 +68,7 @@ func (b *Builder) build(ctx context.Context, texts []string, digest string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Exec: filepath.Dir(b.opts.Toolchain.tool("compile")), Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps}
+	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps}
 	if said, err := b.opts.Run(ctx, tools); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

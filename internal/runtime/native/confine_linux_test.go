@@ -4,57 +4,119 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
-)
-
-// probing is a text whose program has the canary's probes: code that no gate has seen.
-const probing = `package tool
-
-import (
-	support "github.com/recurgentd/recurgentd/internal/runtime/native/support"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/probe"
-	"recurgent"
 )
 
-var RecurgentNativeProgram = support.Program{Source: "probes", Facts: "{}", Reset: func() {}, Run: func(*recurgent.Call) (any, error) {
-	return probe.All(probe.Bounds{Parent: %d, Data: %d, Mapped: %d}), nil
-}}
+const (
+	probePath = "github.com/recurgentd/recurgentd/internal/runtime/sandbox/probe"
+	nowPath   = "github.com/recurgentd/recurgentd/internal/runtime/sandbox/narrow/now"
+)
+
+// probing is a text whose package, of the name, makes the canary's probes as it is initialised: code that no gate has seen.
+const probing = `package %s
+
+import %q
+
+var Seen = probe.Launched(probe.Bounds{Parent: %d, Data: %d, Mapped: %d})
 `
 
-// An executable is confined as a runner is: what the canary must not do, code in an executable cannot do either.
+// telling is the rest of a program that returns what was seen.
+const telling = `
+var RecurgentNativeProgram = support.Program{Source: "probes", Facts: "{}", Reset: func() {}, Run: func(*recurgent.Call) (any, error) { return %s, nil }}
+`
+
+// An executable is confined from its first instruction on: what the canary must not do, an init cannot do either. Neither one of the program, nor one that comes before all others and takes
+// the place of what narrows the process.
 func TestExecutableIsConfined(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
 	}
-	b, p := builder(t)
-	if err := native.AddPackages(t.Context(), b, "../../..", "golang.org/x/sys/unix", "github.com/recurgentd/recurgentd/internal/runtime/sandbox/probe"); err != nil {
+	_, p := builder(t)
+	memory := sandbox.DefaultOptions().Memory
+	text := func(name string) string {
+		return fmt.Sprintf(probing, name, probePath, os.Getpid(), memory+64<<20, 4<<30+4*memory)
+	}
+	const supportPath = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
+	planted := filepath.Join(t.TempDir(), "now.go")
+	if err := os.WriteFile(planted, []byte(text("now")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	memory := sandbox.DefaultOptions().Memory
-	path, err := native.BuildMany(t.Context(), b, "probes", []string{fmt.Sprintf(probing, os.Getpid(), memory+64<<20, 4<<30+4*memory)})
+	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "internal/runtime/sandbox/narrow/now/now.go"): planted}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(overlayFile, overlay, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	imports := fmt.Sprintf("import (\n\tsupport %q\n\t%q\n\t\"recurgent\"\n", supportPath, probePath)
+	own := strings.Replace(text("tool"), fmt.Sprintf("import %q\n", probePath), imports+")\n", 1) + fmt.Sprintf(telling, "Seen")
+	other := fmt.Sprintf("package tool\n\nimport (\n\tsupport %q\n\t%q\n\t\"recurgent\"\n)\n", supportPath, nowPath) + fmt.Sprintf(telling, "now.Seen")
+	for _, c := range []struct{ name, text, overlay, again string }{{"an init of the program", own, "", "denied (EPERM)"}, {"a planted first init", other, overlayFile, "denied (EFAULT)"}} {
+		t.Run(c.name, func(t *testing.T) {
+			b := ownBuilder(t)
+			if err := native.AddPackages(t.Context(), b, root, c.overlay, "golang.org/x/sys/unix", probePath, nowPath, supportPath); err != nil {
+				t.Fatal(err)
+			}
+			path, err := native.BuildMany(t.Context(), b, "probes", []string{c.text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again := wantDenied(t, p, path)[probe.Again]; again != c.again {
+				t.Errorf("%s is %s, want %s", probe.Again, again, c.again)
+			}
+		})
+	}
+}
+
+// ownBuilder is a builder whose packages a test may spoil.
+func ownBuilder(t *testing.T) *native.Builder {
+	t.Helper()
+	_, p := builder(t)
+	o := native.DefaultOptions()
+	var err error
+	if o.Toolchain, err = native.Find(native.SettingAuto); err != nil {
+		t.Fatal(err)
+	}
+	o.Dir, o.Sources, o.Text, o.Run = t.TempDir(), runtime.NativeSources, p.NativeText, p.RunTools
+	b, err := native.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	native.ShareGoCache(b, goCache(t))
+	return b
+}
+
+// wantDenied runs the executable, whose value is what its probes saw, and returns that.
+func wantDenied(t *testing.T, p *sandbox.Pool, path string) (outcomes map[string]string) {
+	t.Helper()
 	got, _ := run(t, p, "probes", executable(t, path), "[]")
-	var outcomes map[string]string
 	if err := json.Unmarshal([]byte(got.Value), &outcomes); err != nil {
 		t.Fatalf("%v: %s", err, got)
 	}
-	probed := 0
+	for name, outcome := range outcomes {
+		if !strings.HasPrefix(outcome, "denied") {
+			t.Errorf("%s: %q", name, outcome)
+		}
+	}
 	for name := range p.Status().Probes {
-		if strings.HasPrefix(name, "netns: ") || strings.HasPrefix(name, "landlock: ") { // made before the last layer is on
-			continue
-		}
-		probed++
-		if !strings.HasPrefix(outcomes[name], "denied") {
-			t.Errorf("%s: %q", name, outcomes[name])
+		if _, ok := outcomes[name]; !ok && !strings.HasPrefix(name, "netns: ") && !strings.HasPrefix(name, "landlock: ") { // made before the last layer is on
+			t.Errorf("%s was not tried", name)
 		}
 	}
-	if probed < 90 {
-		t.Errorf("only %d probes", probed)
+	if len(outcomes) < 100 {
+		t.Errorf("only %d probes", len(outcomes))
 	}
+	return outcomes
 }

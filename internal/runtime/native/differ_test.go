@@ -126,7 +126,7 @@ func differences(t *testing.T, samples []sample) (refused int) {
 	return refused
 }
 
-func executable(t *testing.T, path string) *sandbox.Executable {
+func executable(t testing.TB, path string) *sandbox.Executable {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {

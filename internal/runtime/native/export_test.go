@@ -52,14 +52,15 @@ func BuildMany(ctx context.Context, b *Builder, name string, texts []string) (pa
 	return e.Path, nil
 }
 
-// AddPackages compiles more packages, of the module in the directory, for texts to import.
-func AddPackages(ctx context.Context, b *Builder, module string, paths ...string) error {
+// AddPackages compiles more packages, of the module in the directory, for texts to import, or others in the place of those that are there. Where overlay is not "" it is the go command's
+// file of that name.
+func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths ...string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-export", "-trimpath", "-f", "{{.ImportPath}}={{.Export}}"}, paths...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-export", "-trimpath", "-overlay", overlay, "-f", "{{.ImportPath}}={{.Export}}"}, paths...)...)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), strings.Fields(buildFlags)...)
 	out, err := cmd.Output()

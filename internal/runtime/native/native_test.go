@@ -53,11 +53,11 @@ func keyIn(dir string) (*seal.Key, error) {
 	return seal.Open(at)
 }
 
-func builder(t *testing.T) (*native.Builder, *sandbox.Pool) {
+func builder(t testing.TB) (*native.Builder, *sandbox.Pool) {
 	t.Helper()
 	shared.once.Do(func() {
 		o := sandbox.DefaultOptions()
-		o.Blank = 0
+		o.Blank, o.Native = 0, true
 		if shared.pool, shared.err = sandbox.New(o); shared.err != nil {
 			return
 		}
@@ -76,14 +76,22 @@ func builder(t *testing.T) (*native.Builder, *sandbox.Pool) {
 		if shared.builder, shared.err = native.New(bo); shared.err != nil {
 			return
 		}
-		out, err := exec.Command("go", "env", "GOCACHE").Output()
-		native.ShareGoCache(shared.builder, strings.TrimSpace(string(out)))
-		shared.err = err
+		native.ShareGoCache(shared.builder, goCache(t))
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	return shared.builder, shared.pool
+}
+
+// goCache returns the go command's.
+func goCache(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // A program is built once, until its executable is pruned.

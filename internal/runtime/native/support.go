@@ -41,7 +41,7 @@ func (b *Builder) supportVersion() (string, error) {
 
 // sourceDirs are our packages in an executable, below internal/runtime. They use the standard library alone.
 var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "plain", "recurgent", "recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
-	"recurgent/html/internal/html/atom", "sandbox/serve", "sandbox/threads", "sandbox/wire"}
+	"recurgent/html/internal/html/atom", "sandbox/narrow", "sandbox/narrow/now", "sandbox/serve", "sandbox/threads", "sandbox/wire"}
 
 // eachSource visits our packages' files in a fixed order, tests left out.
 func (b *Builder) eachSource(visit func(name string, data []byte) error) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,11 +106,12 @@ func TestAsNobody(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // they run so already
 	}
+	programs := filepath.Dir(testProgram(t, "hostileprogram"))
 	// Apart: a pool without user namespaces closes the daemon's memory, and then there can be none in that process.
-	for _, tests := range []string{"^(TestStatus|TestRun|TestKilledFromOutside)$", "^TestMaskedLayers$"} {
+	for _, tests := range []string{"^(TestStatus|TestRun|TestKilledFromOutside)$", "^TestMaskedLayers$", "^TestInitIsConfined$"} {
 		cmd := exec.Command("/proc/self/exe", "-test.run", tests, "-test.v")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: wire.Nobody, Gid: wire.Nobody}}
-		cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=/usr/bin:/bin"}
+		cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=/usr/bin:/bin", programsDir + "=" + programs}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%v\n%s", err, out)

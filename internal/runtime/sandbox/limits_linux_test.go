@@ -19,7 +19,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -178,7 +177,7 @@ func TestRunnersAreOfferedToOOM(t *testing.T) {
 // A runner has the threads that it will ever have before it reads a program.
 func TestThreadsAreBounded(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.Blank = 0 })
-	if got := said(p.Run(t.Context(), request("threads", serve.Threads-2), &fakeHost{})); got != `value "made"` {
+	if got := said(p.Run(t.Context(), request("threads", threads.Runner-2), &fakeHost{})); got != `value "made"` {
 		t.Errorf("as many as were made before: %s", got)
 	}
 	if got := said(p.Run(t.Context(), request("threads", 100), &fakeHost{})); got != "failure resource_exhausted/threads" {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,11 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == wire.RunnerArg {
 		os.Exit(testRunner(os.Args[2:]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if testPrograms.dir != "" {
+		os.RemoveAll(testPrograms.dir)
+	}
+	os.Exit(code)
 }
 
 func testRunner(args []string) int {
@@ -40,6 +45,9 @@ func testRunner(args []string) int {
 			return 3
 		}
 	}
+	if slices.Contains(args, wire.LaunchArg) {
+		return worker.Main()
+	}
 	for _, arg := range args {
 		switch {
 		case strings.HasPrefix(arg, "script="):
@@ -50,8 +58,6 @@ func testRunner(args []string) int {
 			return worker.Serve(newStuckEngine)
 		case arg == "failing":
 			return worker.Serve(newFailingEngine)
-		case strings.HasPrefix(arg, "tier="):
-			return worker.Serve(func(string) (worker.Engine, error) { return &tierEngine{mode: strings.TrimPrefix(arg, "tier=")}, nil })
 		case arg == "native":
 			return worker.Serve(func(string) (worker.Engine, error) { return &nativeEngine{}, nil })
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // Tiers: what runs a program.
@@ -21,9 +22,9 @@ const (
 	TierNative = "native" // the program itself, compiled to a binary
 )
 
-// An Executable is a program compiled to a binary that confines itself and speaks the runner's wire. It is shared and must not be changed.
+// An Executable is a program compiled to a static binary that speaks the runner's wire. A launcher confines it before its first instruction. It is shared and must not be changed.
 type Executable struct {
-	Path   string        // of the file, which every user may read and execute
+	Path   string        // of the file, which every user may execute
 	Digest string        // "sha256:" and hex, of the file's bytes: no other bytes are run
 	Args   []string      // of its command line
 	Facts  *report.Facts // of the program, as the gate found them: those of each run
@@ -49,7 +50,7 @@ func Sum(r io.Reader) (string, error) {
 }
 
 // open opens the file and checks its bytes. What is run is the open file, so a change of the directory afterwards has no effect.
-func (x *Executable) open() (*image, error) {
+func (x *Executable) open() (*os.File, error) {
 	f, err := os.OpenFile(x.Path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // a pipe in its place would block
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (x *Executable) open() (*image, error) {
 		f.Close()
 		return nil, err
 	}
-	return &image{path: executablePath(f), args: append([]string{"recurgent-native"}, x.Args...), file: f}, nil
+	return f, nil
 }
 
 // runNative runs an admitted request on its executable. Where that fails before the first host call, the engine runs it with the whole time again. A fault after a
@@ -121,10 +122,10 @@ func (p *Pool) prepareNative(ctx context.Context, req *Request) (*runner, *Nativ
 		}
 		return nil, &NativeFault{NativeMissing, err.Error()}
 	}
-	defer program.close()
-	r, err := p.spawnOnce(program)
+	defer program.Close()
+	r, err := p.spawnNative(program, x.Args)
 	if err != nil {
-		if exhausted(err) || errors.Is(err, syscall.ETXTBSY) || p.stop.Err() != nil {
+		if exhausted(err) || p.stop.Err() != nil {
 			return nil, &NativeFault{NativeBusy, err.Error()}
 		}
 		return nil, &NativeFault{NativeBroken, err.Error()}
@@ -137,13 +138,32 @@ func (p *Pool) prepareNative(ctx context.Context, req *Request) (*runner, *Nativ
 	}
 	if failure != nil {
 		r.kill("refused")
-		if ctx.Err() != nil || p.stop.Err() != nil {
-			return nil, &NativeFault{NativeBusy, failure.Message}
+		message, said := failure.Message, r.diary.text()
+		if len(said) > 0 {
+			message += ": " + wire.BoundText(said, 500)
 		}
-		return nil, &NativeFault{NativeBroken, failure.Message}
+		if ctx.Err() != nil || p.stop.Err() != nil || lacksThreads(said) {
+			return nil, &NativeFault{NativeBusy, message}
+		}
+		return nil, &NativeFault{NativeBroken, message}
 	}
 	if r.facts = x.Facts; r.facts == nil {
 		r.facts = &report.Facts{}
+	}
+	return r, nil
+}
+
+// spawnNative starts a process of the executable, and returns it when it is about to begin, confined.
+func (p *Pool) spawnNative(program *os.File, args []string) (*runner, error) {
+	r, err := p.launch(p.programLaunch(append([]string{"recurgent-native"}, args...)), []*os.File{program}, "")
+	if err != nil {
+		return nil, err
+	}
+	cfg := p.programConfig()
+	cfg.Put(&r.wr)
+	if _, err := r.in.Write(r.wr.Finish()); err != nil {
+		r.bury("spawn")
+		return nil, err
 	}
 	return r, nil
 }

@@ -42,6 +42,8 @@ type Options struct {
 
 	Dir string // where the runners' program may be put, in a file without a name; "" for memory only
 
+	Native bool // executables and tools are to be run: New observes how they are confined, too
+
 	Fetch *fetch.Client // performs the fetches of programs, and stays the caller's; nil denies them
 
 	Log zerolog.Logger // of runners' deaths and of confinement

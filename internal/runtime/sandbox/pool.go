@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -20,13 +20,15 @@ type Pool struct {
 	spawner      *spawner
 	images       []*image // what runners can be started from, the preferred one first
 	image        *image   // of these the one that they are started from; set once by the canary
+	launchers    []*image // what launchers can be started from
+	launcher     *image   // of these the one that they are started from; nil where nothing can be launched
 	admission    *admission
 	status       Status
-	namespaces   map[string]string // the daemon's own
 	readyTimeout time.Duration
-	layers       []string          // what the canary had and every runner must have
-	confinement  *wire.Confinement // of runners; nil where the system has neither of its layers
+	layers       []string          // what the canary had and every process must have
+	confinement  *wire.Confinement // of runners
 	probed       *wire.Confinement // of the canary, which must outlive what it tries
+	program      *wire.Confinement // of executables
 	most         int               // processes at once
 	tasks        string            // the same in words, for the status
 
@@ -60,6 +62,7 @@ func New(o Options) (*Pool, error) {
 type hooks struct {
 	args           []string                        // of the runner's command line, instead of "runner", and no other program than this binary
 	program, build string                          // instead of the program that the binary carries, and of wire.Build
+	launcher       string                          // instead of the launcher that the binary carries
 	start          func() error                    // a fault at the start of a process
 	ready          time.Duration                   // instead of readyTimeout
 	plans          []plan                          // instead of the system's
@@ -80,7 +83,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	// Where the system allows few processes, half of them are for nested calls.
 	waiting := max(1, min(o.Waiting, most*3/8))
 	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
-	p.namespaces, p.readyTimeout = wire.Namespaces(), readyTimeout
+	p.readyTimeout = readyTimeout
 	if err := p.makeConfinement(h.kill); err != nil {
 		return nil, err
 	}
@@ -88,9 +91,13 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		p.readyTimeout = h.ready
 	}
 	p.stop, p.end = context.WithCancelCause(context.Background())
-	p.images, err = images(h, &o)
-	if err != nil {
+	if p.images, err = images(h, &o); err != nil {
 		return nil, err
+	}
+	if o.Native {
+		if err := p.makePrograms(h); err != nil {
+			return nil, err
+		}
 	}
 	if p.spawner, err = startSpawner(h.start, nil); err != nil {
 		return nil, err
@@ -248,17 +255,6 @@ func (p *Pool) noteFault(f *Failure, checksum string) {
 	p.opts.Log.Error().Str("checksum", checksum).Str("error", f.Message).Msg("the engine failed")
 }
 
-// makeConfinement prepares what runners put on themselves. Tests have forbidden system calls kill.
-func (p *Pool) makeConfinement(kill bool) (err error) {
-	if p.confinement, err = policy.Confinement(kill); err == nil {
-		p.probed, err = policy.Confinement(false)
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	return err
-}
-
 // Status states the confinement as the canary observed it.
 func (p *Pool) Status() Status { return p.status }
 
@@ -286,7 +282,7 @@ func (p *Pool) Close() error {
 	p.mu.Unlock()
 	p.work.Wait()
 	p.spawner.close()
-	for _, i := range p.images {
+	for _, i := range slices.Concat(p.images, p.launchers) {
 		i.close()
 	}
 	return nil

@@ -97,23 +97,28 @@ func (r *runner) bury(reason string) {
 	<-r.gone
 }
 
-// setup sends the configuration and waits for the word that confinement holds.
-func (r *runner) setup(cfg wire.Config, timeout time.Duration) (*wire.Ready, error) {
-	cfg.Put(&r.wr)
+// confirm sends the frame that has been built, which says how the process is confined, and waits for the word that it is.
+func (r *runner) confirm(timeout time.Duration) (*wire.Ready, error) {
 	r.setDeadline(time.Now().Add(timeout))
 	if _, err := r.in.Write(r.wr.Finish()); err != nil {
 		return nil, err
 	}
+	ready, err := r.report()
+	if err == nil && ready.Layers != nil {
+		ready.Layers[layerOOM] = r.oom
+	}
+	return ready, err
+}
+
+// report returns the process's next frame, which must be a report.
+func (r *runner) report() (*wire.Ready, error) {
 	kind, body, err := r.rd.Next(wire.MaxReady)
 	if err != nil {
 		return nil, err
 	}
 	ready, err := wire.ParseReady(body)
-	if kind != wire.KindReady || r.rd.Buffered() || err != nil {
+	if kind != wire.KindReady || err != nil {
 		return nil, wire.ErrFrame
-	}
-	if ready.Layers != nil {
-		ready.Layers["oom_score_adj"] = r.oom
 	}
 	return ready, nil
 }

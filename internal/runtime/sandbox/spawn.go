@@ -128,7 +128,7 @@ func (s *spawner) startNow(from *image) (c *child, err error) {
 	}
 	how := s.attributes()
 	if from.tool {
-		toolUser(how)
+		s.plan.beTool(how)
 	}
 	proc, err := os.StartProcess(from.path, from.args, &os.ProcAttr{
 		Dir:   "/",
@@ -143,10 +143,12 @@ func (s *spawner) startNow(from *image) (c *child, err error) {
 	return &child{proc: proc, in: inW, out: outR, stderr: errR}, nil
 }
 
+const runnerProcs = "GOMAXPROCS=1"
+
 // runnerEnv is the environment of runners: nothing of the daemon's, whose keys stand there. The Go runtime is set to use one processor from the start
 // (worker sets it in any case), and the race detector not to wait a second at exit.
 func runnerEnv() []string {
-	env := []string{"GOMAXPROCS=1"}
+	env := []string{runnerProcs}
 	if wire.RaceBuild {
 		env = append(env, "GORACE=atexit_sleep_ms=0")
 	}

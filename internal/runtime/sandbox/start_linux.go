@@ -7,10 +7,10 @@ import (
 	"syscall"
 	"time"
 
-	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/landlock"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/confine"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -79,26 +79,20 @@ func restrictSpawner() {
 // read and execute this file as far as landlock is concerned, which seccomp forbids them. To put it on themselves they would stop each of their threads; and
 // the Go runtime would read what it finds in /proc first. Kernels before 6.15 would not let the thread signal the others of the daemon.
 func underLandlock(of *image, fault func() error) (*image, error) {
-	abi, off := landlock.Supported()
-	if off != "" || abi < 7 {
+	c := policy.OneFile(int(of.file.Fd()))
+	if c.Landlock == nil || c.Landlock.ABI < 7 {
 		return nil, errors.ErrUnsupported
 	}
 	by, err := startSpawner(fault, func() error {
-		attr := landlock.Everything(abi)
-		rules, err := landsys.LandlockCreateRuleset(&attr, 0)
-		if err != nil {
-			return err
+		if state := confine.Landlock(c, confine.Thread); !confine.On(state) {
+			return errors.New("landlock is " + state)
 		}
-		defer unix.Close(rules)
-		if err := landsys.LandlockAddPathBeneathRule(rules, &landsys.PathBeneathAttr{AllowedAccess: landsys.AccessFSExecute | landsys.AccessFSReadFile, ParentFd: int(of.file.Fd())}, 0); err != nil {
-			return err
-		}
-		return landsys.LandlockRestrictSelf(rules, 0)
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &image{path: of.path, args: of.args, file: of.file, under: by}, nil
+	return &image{path: of.path, args: of.args, build: of.build, file: of.file, under: by}, nil
 }
 
 // underLandlock reports whether a thread under landlock can start processes in this way: for a user namespace it would have to write to files.
@@ -176,16 +170,20 @@ func protectDaemon(p plan) {
 }
 
 // giveAway makes the directory one that tools can go through, and in it the file that they write.
-func (p plan) giveAway(dir *os.File, name string) error {
+func (p plan) giveAway(dir *os.File, name string) (*os.File, error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	defer unix.Close(fd)
-	if !p.uid {
-		return nil
+	out := os.NewFile(uintptr(fd), name)
+	if p.uid {
+		err = errors.Join(dir.Chmod(0o755), out.Chown(wire.ToolsUser, wire.ToolsUser))
 	}
-	return errors.Join(dir.Chmod(0o755), unix.Fchown(fd, wire.ToolsUser, wire.ToolsUser))
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
 }
 
 // toolTasks is how many threads a tool may have: some ten are what it needs. Where it has no user of its own, the kernel would count those of others, and
@@ -197,8 +195,16 @@ func (p plan) toolTasks() int64 {
 	return 64
 }
 
-// toolUser has the process that is about to be started be a tool's.
-func toolUser(a *syscall.SysProcAttr) {
+// toolUser is the user of tools, as they see it.
+func (p plan) toolUser() int {
+	if p.uid {
+		return wire.ToolsUser
+	}
+	return wire.Nobody
+}
+
+// beTool has the process that is about to be started be a tool's.
+func (p plan) beTool(a *syscall.SysProcAttr) {
 	if a.Credential != nil {
 		a.Credential = &syscall.Credential{Uid: wire.ToolsUser, Gid: wire.ToolsUser}
 	}

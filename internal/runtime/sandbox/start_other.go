@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // forkForbidden says that a runner cannot have children. Here nothing forbids it.
@@ -63,11 +65,13 @@ func fileLimit() (n int, ok bool) { return 0, false }
 func taskRoom() (room int, limit string) { return 0, "" }
 
 // giveAway has nothing to do here.
-func (p plan) giveAway(*os.File, string) error { return nil }
+func (p plan) giveAway(*os.File, string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func (p plan) toolTasks() int64 { return 0 }
 
-func toolUser(*syscall.SysProcAttr) {}
+func (p plan) toolUser() int { return wire.Nobody }
+
+func (p plan) beTool(*syscall.SysProcAttr) {}
 
 // executablePath is how a process that is being started names a file that the daemon has open.
 func executablePath(f *os.File) string { return f.Name() }

@@ -47,24 +47,34 @@ func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
 }
 
 func (p *Pool) spawnOnce(from *image) (*runner, error) {
-	cfg := p.childConfig(from, false)
 	r, err := p.start(from)
 	if err != nil {
 		return nil, err
 	}
-	ready, err := r.setup(cfg, p.readyTimeout)
-	if err == nil {
+	cfg := p.childConfig(from, false)
+	cfg.Put(&r.wr)
+	return r, p.confirmed(r, from.build)
+}
+
+// confirmed sends the frame that has been built and waits until the process, of that build, is confined as the canary was. Where it is not, it is ended.
+func (p *Pool) confirmed(r *runner, build string) error {
+	ready, err := r.confirm(p.readyTimeout)
+	switch {
+	case err != nil:
+	case build != "" && ready.Build != build:
+		err = errOtherBuild
+	default:
 		err = missingLayer(p.layers, ready)
 	}
-	if err != nil {
-		r.bury("spawn")
-		text := r.diary.text()
-		if lacksThreads(text) {
-			return nil, fmt.Errorf("%w: the system allows no more threads", syscall.EAGAIN)
-		}
-		return nil, fmt.Errorf("%w %s", err, wire.BoundText(text, 500))
+	if err == nil {
+		return nil
 	}
-	return r, nil
+	r.bury("spawn")
+	text := r.diary.text()
+	if lacksThreads(text) {
+		return fmt.Errorf("%w: the system allows no more threads", syscall.EAGAIN)
+	}
+	return fmt.Errorf("%w %s", err, wire.BoundText(text, 500))
 }
 
 // lacksThreads reports whether a process wrote that it could make no thread: with and without cgo.

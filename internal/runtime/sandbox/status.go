@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/confine"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -54,6 +56,9 @@ func (p *Pool) observe(plans []plan) error {
 			}
 			protectDaemon(plan)
 			p.adoptStatus(ready)
+			if p.opts.Native {
+				p.observeLaunch()
+			}
 			return nil
 		}
 	}
@@ -94,19 +99,33 @@ func (p *Pool) canary() (*wire.Ready, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.endsItself("canary")
-	defer r.bury("canary")
+	r.endsItself(reasonCanary)
+	defer r.bury(reasonCanary)
 	knock, stop := listenLocal()
 	defer stop()
 	cfg := p.childConfig(p.image, true)
 	cfg.Port = knock
-	ready, err := r.setup(cfg, p.readyTimeout)
+	cfg.Put(&r.wr)
+	ready, err := r.confirm(p.readyTimeout)
 	if err != nil {
-		r.bury("canary")
+		r.bury(reasonCanary)
 		return nil, fmt.Errorf("canary: %w (its process: %s) %s", err, r.state, wire.BoundText(r.diary.text(), 500))
 	}
 	return ready, nil
 }
+
+// makeConfinement prepares what runners put on themselves. Tests have forbidden system calls kill.
+func (p *Pool) makeConfinement(kill bool) (err error) {
+	if p.confinement, err = policy.Runner(p.opts.Memory, p.cpuSeconds(), kill); err != nil {
+		return err
+	}
+	p.confinement.Namespaces = wire.Namespaces()
+	probed, err := policy.Runner(p.opts.Memory, p.cpuSeconds(), false)
+	probed.Namespaces, p.probed = p.confinement.Namespaces, probed
+	return err
+}
+
+func (p *Pool) cpuSeconds() int64 { return int64(p.opts.RunnerCPU.Seconds()) }
 
 // childConfig is what a process of the image is sent.
 func (p *Pool) childConfig(from *image, probe bool) wire.Config {
@@ -116,11 +135,17 @@ func (p *Pool) childConfig(from *image, probe bool) wire.Config {
 	}
 	if from.under != nil {
 		given := *confinement
-		given.Landlock, given.Given = nil, fmt.Sprintf("on (abi %d)", given.Landlock.ABI)
+		given.Given, given.Landlock = confine.GivenState(confinement), nil
 		confinement = &given
 	}
-	return wire.Config{Memory: p.opts.Memory, CPUSeconds: int64(p.opts.RunnerCPU.Seconds()), MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext,
-		MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Probe: probe, Confine: confinement, Parent: os.Getpid(), Namespaces: p.namespaces}
+	cfg := p.programConfig()
+	cfg.Probe, cfg.Confine = probe, confinement
+	return cfg
+}
+
+// programConfig is what an executable is sent, which a launcher has confined.
+func (p *Pool) programConfig() wire.Config {
+	return wire.Config{Memory: p.opts.Memory, MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext, MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Parent: os.Getpid()}
 }
 
 // adoptStatus derives status and required layers from the canary's report.
@@ -140,7 +165,7 @@ func (p *Pool) adoptStatus(ready *wire.Ready) {
 	}
 	on := func(layers ...string) bool {
 		for _, l := range layers {
-			if !strings.HasPrefix(s.Layers[l], "on") {
+			if !confine.On(s.Layers[l]) {
 				return false
 			}
 		}
@@ -164,12 +189,10 @@ func (p *Pool) adoptStatus(ready *wire.Ready) {
 	s.Layers["tasks"] = p.tasks // the daemon's, not each runner's
 }
 
-// missingLayer reports a layer that the canary had and this runner has not: it may not run anything then.
+// missingLayer reports a layer that the canary had and this process has not: it may not run anything then.
 func missingLayer(want []string, ready *wire.Ready) error {
-	for _, l := range want {
-		if got := ready.Layers[l]; !strings.HasPrefix(got, "on") {
-			return fmt.Errorf("layer %s is %s, and was on at the start", l, wire.BoundText([]byte(got), 200))
-		}
+	if l := confine.Missing(ready.Layers, want); l != "" {
+		return fmt.Errorf("layer %s is %s, and was on at the start", l, wire.BoundText([]byte(ready.Layers[l]), 200))
 	}
 	return nil
 }

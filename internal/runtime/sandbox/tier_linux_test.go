@@ -12,7 +12,7 @@ import (
 
 // A runner of a compiled program that is killed from outside in the middle of a call costs the call nothing.
 func TestNativeRunnerIsKilled(t *testing.T) {
-	p := nativePool(t, func(o *Options) { o.Blank = 0 })
+	p := nativePool(t, forNative)
 	req := request("echo", 1)
 	req.Native, req.Timeout = compiled(t, "loop"), time.Minute
 	done := make(chan Result, 1)
@@ -35,7 +35,7 @@ func TestNativeRunnerIsKilled(t *testing.T) {
 // spins reports whether the process is a compiled program that has computed for 0.3 s, which its start does not take: it is in the middle of a call that does nothing else.
 func spins(pid int) bool {
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !strings.Contains(string(args), "tier=loop") {
+	if err != nil || string(args) != "recurgent-native\x00loop\x00" {
 		return false
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

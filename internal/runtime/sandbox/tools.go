@@ -3,12 +3,9 @@ package sandbox
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
@@ -50,66 +47,69 @@ func (p *Pool) NativeText(ctx context.Context, source string) (string, error) {
 // RunTools runs the steps, each in a process that is confined to the directories, without network and at the lowest priority, and returns what the one that
 // failed wrote. Each writes one file, which RunTools makes, and no other. The daemon must own the directories.
 func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
-	if rank(p.status.Level) < rank(LevelReduced) {
-		return nil, fmt.Errorf("confinement is %q, tools need %q", p.status.Level, LevelReduced)
-	}
-	with := &image{path: p.image.path, args: append(slices.Clone(p.image.args), wire.ToolsArg), tool: true}
-	defer func() { closeAll(with.extra) }()
-	for _, dir := range append([]string{t.Dir}, t.Read...) {
-		f, err := os.Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		with.extra = append(with.extra, f)
-	}
-	t.Reads, t.Tasks = len(t.Read), p.spawner.plan.toolTasks()
-	var err error
-	if t.Filter, err = policy.Tools(); err != nil {
+	confinement, err := policy.Tool(&t, p.spawner.plan.toolTasks())
+	if err != nil {
 		return nil, err
 	}
+	confinement.User = p.spawner.plan.toolUser()
 	ctx, cancel := context.WithTimeout(ctx, toolsTimeout)
 	defer cancel()
-	for _, t.Step = range t.Steps {
-		if err := p.spawner.plan.giveAway(with.extra[0], t.Step.Writes); err != nil {
-			return nil, err
-		}
-		if said, err := p.runTool(ctx, with, &t); err != nil {
+	for _, step := range t.Steps {
+		if said, err := p.runTool(ctx, confinement, &t, step); err != nil {
 			return said, err
 		}
 	}
 	return nil, nil
 }
 
-// runTool runs one step. Its process becomes the tool: that ends the pipe, and then it ends itself.
-func (p *Pool) runTool(ctx context.Context, with *image, t *wire.Tools) ([]byte, error) {
-	r, err := p.start(with)
+// runTool runs one step, until its process ends by itself.
+func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wire.Tools, step wire.ToolStep) ([]byte, error) {
+	files, err := p.toolFiles(t, step)
+	defer closeAll(files)
 	if err != nil {
 		return nil, err
 	}
-	r.endsItself("tools")
-	stop := context.AfterFunc(ctx, func() { r.kill("tools") })
-	defer stop()
-	if err := t.Put(&r.wr); err != nil {
-		r.bury("tools")
+	l := wire.Launch{Confine: *confinement, Args: append([]string{step.Tool}, step.Args...), Env: []string{fmt.Sprintf("GOMEMLIMIT=%d", t.Memory*3/4), runnerProcs},
+		Dir: wire.ToolDirFD, Keep: wire.AnswerFD}
+	r, err := p.launch(l, files, reasonTools)
+	if err != nil {
 		return nil, err
 	}
-	payload, err := r.exchange(wire.KindToolsDone, wire.MaxToolsDone)
-	if err == nil {
-		r.bury("tools")
-		var done wire.ToolsDone
-		if json.Unmarshal(payload, &done) != nil {
-			return nil, wire.ErrFrame
-		}
-		return nil, errors.New(wire.BoundText([]byte(done.Failed), wire.MaxMessage))
-	}
-	if err != io.EOF {
-		r.kill("tools")
-	}
+	stop := context.AfterFunc(ctx, func() { r.kill(reasonTools) })
+	defer stop()
 	<-r.gone
-	if err == io.EOF && r.state != nil && r.state.Success() {
+	if r.state != nil && r.state.Success() {
 		return nil, nil
 	}
-	return r.diary.text(), fmt.Errorf("%s: %w", t.Step.Tool, cmp.Or(context.Cause(ctx), fmt.Errorf("%v", r.state)))
+	return r.diary.text(), fmt.Errorf("%s: %w", step.Tool, cmp.Or(context.Cause(ctx), fmt.Errorf("%v", r.state)))
+}
+
+// toolFiles opens what a launcher of tools has beside its pipes, in the order of package wire.
+func (p *Pool) toolFiles(t *wire.Tools, step wire.ToolStep) (files []*os.File, err error) {
+	open := func(name string, flag int) {
+		if err != nil {
+			return
+		}
+		var f *os.File
+		if f, err = os.OpenFile(name, flag, 0); err == nil {
+			files = append(files, f)
+		}
+	}
+	open(step.Tool, os.O_RDONLY)
+	open(t.Dir, os.O_RDONLY)
+	if err != nil {
+		return files, err
+	}
+	out, err := p.spawner.plan.giveAway(files[1], step.Writes)
+	if err != nil {
+		return files, err
+	}
+	files = append(files, out)
+	open(os.DevNull, os.O_RDWR)
+	for _, dir := range t.Read {
+		open(dir, os.O_RDONLY)
+	}
+	return files, err
 }
 
 // toolsTimeout bounds tools where ctx does not end before.

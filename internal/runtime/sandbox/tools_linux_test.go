@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,24 +15,7 @@ import (
 )
 
 // hostileTool returns the path of a tool that does what its arguments say.
-func hostileTool(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "tool") // which every user reaches
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	tool := filepath.Join(dir, "tool")
-	build := exec.Command("go", "build", "-o", tool, "./testdata/hostiletool")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return tool
-}
+func hostileTool(t *testing.T) string { return testProgram(t, "hostiletool") }
 
 // toolRun has the tool run in a directory with one file to read, and returns what is in the directory afterwards.
 func toolRun(t *testing.T, ctx context.Context, p *Pool, tool string, args ...string) (files []string, said string, err error) {
@@ -42,7 +24,7 @@ func toolRun(t *testing.T, ctx context.Context, p *Pool, tool string, args ...st
 	if err := os.WriteFile(filepath.Join(dir, "source"), []byte("text"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	text, err := p.RunTools(ctx, wire.Tools{Dir: dir, Exec: filepath.Dir(tool), Memory: 1 << 30, CPU: 10, File: 64 << 10, Steps: []wire.ToolStep{{Tool: tool, Args: args, Writes: "out"}}})
+	text, err := p.RunTools(ctx, wire.Tools{Dir: dir, Memory: 1 << 30, CPU: 10, File: 64 << 10, Steps: []wire.ToolStep{{Tool: tool, Args: args, Writes: "out"}}})
 	entries, readErr := os.ReadDir(dir)
 	if readErr != nil {
 		t.Fatal(readErr)
@@ -61,12 +43,12 @@ func TestToolIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")
 	}
-	p, tool := testPool(t, nil, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
+	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
 	if s := p.Status(); s.Level != LevelFull {
 		t.Fatalf("the test needs every layer: %s", s)
 	}
 	attempts := []string{"create", "tmpfile", "mkdir", "rename", "remove", "link", "symlink", "chmod", "source", "tmp", "passwd", "root", "execute", "processes", "fork", "vfork", "clone3",
-		"socket", "signal", "grow"}
+		"socket", "signal", "inherit", "grow"}
 	files, said, err := toolRun(t, t.Context(), p, tool, append(attempts, "copy")...)
 	if err != nil || !slices.Equal(files, []string{"out", "source"}) {
 		t.Errorf("files %v, %v: %s", files, err, said)
@@ -84,12 +66,12 @@ func TestToolIsBounded(t *testing.T) {
 
 // Without landlock a tool can read what every user can, and write where every user can; its own directory, its processes and the network stay closed.
 func TestToolWithoutLandlock(t *testing.T) {
-	p, tool := testPool(t, nil, hooks{args: []string{wire.RunnerArg, "mask=landlock_create_ruleset"}}), hostileTool(t)
+	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg, "mask=landlock_create_ruleset"}}), hostileTool(t)
 	if s := p.Status(); s.Level != LevelReduced {
 		t.Fatalf("the test needs level reduced: %s", s)
 	}
-	files, said, err := toolRun(t, t.Context(), p, tool, "create", "tmpfile", "mkdir", "rename", "remove", "link", "symlink", "chmod", "source", "processes", "fork", "vfork", "clone3", "socket",
-		"signal", "grow", "copy")
+	files, said, err := toolRun(t, t.Context(), p, tool, "create", "tmpfile", "mkdir", "rename", "remove", "link", "symlink", "chmod", "source", "execute", "processes", "fork", "vfork", "clone3", "socket",
+		"signal", "inherit", "grow", "copy")
 	if err != nil || !slices.Equal(files, []string{"out", "source"}) {
 		t.Errorf("files %v, %v: %s", files, err, said)
 	}
@@ -109,7 +91,7 @@ func waits(p *Pool) bool {
 
 // A tool that does not end is killed with its context, and leaves no process.
 func TestToolIsKilled(t *testing.T) {
-	p, tool := testPool(t, nil, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
+	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	go func() {

@@ -1,33 +1,28 @@
 package rig
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
-	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
+	"github.com/recurgentd/recurgentd/test/e2e/rig/compiled"
 )
 
 // Compiler is the variable that names the directory of a Compiler, which then stands for the toolchain of a daemon under test.
 const Compiler = "RECURGENTD_TEST_COMPILER"
 
-// A compiler makes "executables" for tests of the native tier: copies of the test binary that run the program on the engine, and go wrong as a comment in the program
-// says: "// native: WORD" with a word of misbehave. "// native: unbuildable" fails to build, "// native: slow" builds until the daemon stops.
-type compiler struct{ dir string }
+// compiledFile is the variable that names the program of package compiled to a daemon under test that has a Compiler.
+const compiledFile = "RECURGENTD_TEST_COMPILED"
 
-const (
-	compiledName = "recurgent-native" // the name under which the sandbox starts an executable
-	modeMark     = "\nnative mode "
-)
+// A compiler makes "executables" for tests of the native tier: copies of the program of package compiled, which runs programs on the engine, and goes wrong as a comment in the program
+// says: "// native: WORD" with a mode of package compiled. "// native: unbuildable" fails to build, "// native: slow" builds until the daemon stops.
+type compiler struct{ dir, program string }
 
 // Build implements tier.Builder.
 func (c compiler) Build(ctx context.Context, source string) (path, digest string, err error) {
@@ -71,74 +66,16 @@ func (c compiler) build(ctx context.Context, source string) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil // as a cache
 	}
-	data, err := os.ReadFile("/proc/self/exe")
+	data, err := os.ReadFile(c.program)
 	if err != nil {
 		return "", err
 	}
+	at := bytes.Index(data, []byte(compiled.Place))
+	if at < 0 || len(mode) > len(compiled.Place) {
+		return "", errors.New("there is no place for the mode")
+	}
+	copy(data[at:], fmt.Sprintf("%-*s", len(compiled.Place), mode))
 	syscall.ForkLock.RLock() // a process that began meanwhile would keep the file open for writing, and none could execute it
 	defer syscall.ForkLock.RUnlock()
-	return path, os.WriteFile(path, append(data, modeMark+mode...), 0o755)
-}
-
-// actAsCompiled runs the process as an executable of the compiler.
-func actAsCompiled() int {
-	mode := ownMode()
-	return worker.Serve(func(string) (worker.Engine, error) {
-		e, err := worker.NewEngine(report.EngineSSA)
-		return &compiledEngine{Engine: e, mode: mode}, err
-	})
-}
-
-// ownMode returns the mode at the end of the process's own executable. It reads no more than that end: a process that held all of it would be too large to be kept
-// between calls.
-func ownMode() string {
-	const longest = 64
-	f, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return "same"
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || info.Size() < longest {
-		return "same"
-	}
-	tail := make([]byte, longest)
-	if _, err := f.ReadAt(tail, info.Size()-longest); err != nil {
-		return "same"
-	}
-	_, mode, _ := strings.Cut(string(tail), modeMark)
-	return mode
-}
-
-// compiledEngine is the engine, except for what its mode does.
-type compiledEngine struct {
-	worker.Engine
-	mode  string
-	given []string // first arguments of all calls of this process
-}
-
-func (e *compiledEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (any, error, *rt.Panic) {
-	die := func() { _ = syscall.Kill(syscall.Getpid(), syscall.SIGSEGV); select {} }
-	first := ""
-	if len(call.Args) > 0 {
-		raw, _ := json.Marshal(call.Args[0]) // it came as JSON
-		first = string(raw)
-	}
-	if first != "" {
-		e.given = append(e.given, first)
-	}
-	value, err, panicked := e.Engine.Run(call, now, seed)
-	switch {
-	case e.mode == "reports at 99" && first == "99": // what this process was given
-		return strings.Join(e.given, " "), nil, nil
-	case e.mode == "differs", e.mode == "differs at 13" && first == "13":
-		return "not what the engine says", nil, nil
-	case e.mode == "dies at 99" && first == "99": // after its host calls, if it makes any
-		die()
-	case e.mode == "hangs at 99" && first == "99":
-		for forever := true; forever; { // with work, as a loop of a program has
-			forever = len(e.mode) > 0
-		}
-	}
-	return value, err, panicked
+	return path, os.WriteFile(path, data, 0o755)
 }

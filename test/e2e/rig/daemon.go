@@ -59,6 +59,13 @@ func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	d.share()
 	d.HTTP.Timeout = Patience
 	d.Env = append(append(Environment(d.Dir), "RECURGENT_NATIVE=off"), env...) // builds take the processor from other tests
+	if slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, Compiler+"=") }) {
+		program, err := buildCompiled()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Env = append(d.Env, program)
+	}
 	if m != nil {
 		d.Env = append(d.Env, "OPENAI_BASE_URL="+m.URL, "OPENAI_API_KEY="+SecretKey, "RECURGENT_MODEL=scripted")
 	}
@@ -99,14 +106,11 @@ func StartAheadIn(t *testing.T, m *Model, env []string, args ...string) (d *Daem
 // Environment is one in which nothing of the tester's counts: state, home and configuration are below dir.
 func Environment(dir string) []string {
 	env := []string{actAsBinary + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
-	runner, err := buildRunner()
+	programs, err := buildRunner()
 	if err != nil {
 		panic(err)
 	}
-	if runner != "" {
-		env = append(env, runnerFile+"="+runner)
-	}
-	return env
+	return append(env, programs...)
 }
 
 // State is the data directory.

@@ -52,9 +52,6 @@ func Main(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
 		os.Exit(worker.Main())
 	}
-	if os.Args[0] == compiledName {
-		os.Exit(actAsCompiled())
-	}
 	if _, ok := os.LookupEnv(actAsBinary); ok {
 		sh := cli.System()
 		if file, ok := os.LookupEnv(ClockFile); ok {
@@ -67,14 +64,14 @@ func Main(m *testing.M) {
 			}
 		}
 		if dir, ok := os.LookupEnv(Compiler); ok {
-			sh.Native = compiler{dir}
+			sh.Native = compiler{dir, os.Getenv(compiledFile)}
 		}
 		useRunner()
 		os.Exit(cli.Main(sh, os.Args[1:]))
 	}
 	code := m.Run()
-	if runnerDir != "" {
-		_ = os.RemoveAll(runnerDir) // it is below the temporary directory
+	if programDir != "" {
+		_ = os.RemoveAll(programDir) // it is below the temporary directory
 	}
 	os.Exit(code)
 }

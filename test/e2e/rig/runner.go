@@ -13,48 +13,67 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// runnerFile is the variable that names the program of the runners to a daemon under test, which then starts them as one that scripts/build
+// runnerFile and launcherFile are the variables that name the programs of runners and launchers to a daemon under test, which then starts them as one that scripts/build
 // made does.
-const runnerFile = "RECURGENTD_TEST_RUNNER"
+const (
+	runnerFile   = "RECURGENTD_TEST_RUNNER"
+	launcherFile = "RECURGENTD_TEST_LAUNCHER"
+)
 
 // runnerBuild stands in for the digest that scripts/build computes.
 const runnerBuild = "of the tests"
 
-// runnerDir is where buildRunner builds. The process that runs the tests removes it at its end.
-var runnerDir string
+// programDir is where programs are built. The process that runs the tests removes it at its end.
+var programDir string
 
-// buildRunner builds cmd/recurgent-runner. The test binary could be its own runner, but each start of one initializes all that the tests and the
-// daemon import, which takes a process ten times as long; and a daemon that people run does not do so. Its source is part of the test binary, so
+var makeProgramDir = sync.OnceValue(func() error {
+	dir, err := os.MkdirTemp("", "programs")
+	if err != nil {
+		return err
+	}
+	programDir = dir
+	return os.Chmod(dir, 0o755) // a daemon under test may be another user
+})
+
+// buildRunner builds the programs that a daemon carries. The test binary could be its own runner, but each start of one initializes all that the tests and the
+// daemon import, which takes a process ten times as long; and a daemon that people run does not do so. Their source is part of the test binary, so
 // what the go command keeps of a test's results does not outlive a change of it.
 //
-// It returns "" where no program is carried, or the race detector is to see into runners.
-var buildRunner = sync.OnceValues(func() (string, error) {
+// It returns no variables where no program is carried, or the race detector is to see into runners.
+var buildRunner = sync.OnceValues(func() (env []string, err error) {
 	if runtime.GOOS != "linux" || wire.RaceBuild {
-		return "", nil
+		return nil, nil
 	}
-	dir, err := os.MkdirTemp("", "runner")
-	if err != nil {
-		return "", err
+	if err := buildPrograms("./cmd/recurgent-runner", "./cmd/recurgent-launcher"); err != nil {
+		return nil, err
 	}
-	runnerDir = dir
-	if err := os.Chmod(dir, 0o755); err != nil { // a daemon under test may be another user
-		return "", err
+	return []string{runnerFile + "=" + filepath.Join(programDir, "recurgent-runner"), launcherFile + "=" + filepath.Join(programDir, "recurgent-launcher")}, nil
+})
+
+// buildCompiled builds the program of package compiled, and returns the variable that names it.
+var buildCompiled = sync.OnceValues(func() (env string, err error) {
+	err = buildPrograms("./test/e2e/rig/compiled/program")
+	return compiledFile + "=" + filepath.Join(programDir, "program"), err
+})
+
+func buildPrograms(packages ...string) error {
+	if err := makeProgramDir(); err != nil {
+		return err
 	}
-	file := filepath.Join(dir, "recurgent-runner")
-	build := exec.Command("go", "build", "-ldflags", "-s -w -X '"+sandboxes+"/wire.Build="+runnerBuild+"' -X "+sandboxes+"/worker.EngineTested=yes", "-o", file, "./cmd/recurgent-runner")
+	build := exec.Command("go", append([]string{"build", "-ldflags", "-s -w -X '" + sandboxes + "/wire.Build=" + runnerBuild + "' -X " + sandboxes + "/worker.EngineTested=yes", "-o", programDir + "/"}, packages...)...)
 	build.Dir, build.Env = Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the program of the runners is not built: %w\n%s", err, said)
+		return fmt.Errorf("%v are not built: %w\n%s", packages, err, said)
 	}
-	return file, nil
-})
+	return nil
+}
 
 const sandboxes = "github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 
-// useRunner makes this process, which stands in for the daemon, start its runners from the program. A binary that Named made is its own runner.
+// useRunner makes this process, which stands in for the daemon, start its runners and launchers from the programs. A binary that Named made is both itself.
 func useRunner() {
 	own, err := os.Executable()
 	if file, ok := os.LookupEnv(runnerFile); ok && err == nil && strings.HasSuffix(own, ".test") {
-		embedded.File, wire.Build = file, runnerBuild
+		embedded.File, embedded.LauncherFile, wire.Build = file, os.Getenv(launcherFile), runnerBuild
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // TestMain gives the runners of a binary of another name another engine.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg && !slices.Contains(os.Args, wire.ToolsArg) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg && !slices.Contains(os.Args, wire.LaunchArg) {
 		binary, _ := os.Executable() // "" is no name of these
 		switch filepath.Base(binary) {
 		case failingName:

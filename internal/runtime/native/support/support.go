@@ -1,7 +1,7 @@
 // Package support is what every native executable holds beside its program: package main calls Main, and the program's text calls the rest in the
 // place of what the engine gives programs in its own way (package rewrite puts it there). It uses the standard library alone.
 //
-// The process is confined before anything of the program runs: the text has no initialisers of package variables, Reset has them.
+// A launcher has confined the process (package launch), and this package narrows that before anything of the program runs (package now). The text has no initialisers of package variables: Reset has them.
 package support
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	_ "github.com/recurgentd/recurgentd/internal/runtime/sandbox/narrow/now"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // A Program is the program of an executable.
@@ -28,17 +28,8 @@ type Program struct {
 	Run    func(*recurgent.Call) (any, error)
 }
 
-// Main is the whole of an executable's process: it confines the process, then serves the daemon until the pipe closes. Tests build executables of
-// many programs; a process runs the one that it is asked to load.
-func Main(all ...Program) {
-	in, out := serve.Pipe()
-	base := runtime.NumGoroutine()
-	cfg, err := confine(in, out)
-	if err == nil {
-		err = serve.Serve(serve.Runner{Config: cfg, In: in, Out: out, Engine: &engine{all: all}, Goroutines: base})
-	}
-	os.Exit(serve.ExitCode(err))
-}
+// Main is the whole of an executable's process: it serves the daemon until the pipe closes. Tests build executables of many programs; a process runs the one that it is asked to load.
+func Main(all ...Program) { os.Exit(serve.Launched(&engine{all: all})) }
 
 // An engine is the serve.Engine of programs that are there already.
 type engine struct {
@@ -110,11 +101,3 @@ func Zero[T any](p *T) {
 }
 
 var _ serve.Engine = (*engine)(nil)
-
-// ready reports what confinement did.
-func ready(out interface{ Write([]byte) (int, error) }, layers map[string]string) error {
-	var wr wire.Builder
-	(&wire.Ready{Layers: layers}).Put(&wr)
-	_, err := out.Write(wr.Finish())
-	return err
-}

@@ -2,5 +2,8 @@
 
 package embedded
 
-// Runner is empty: this binary carries no executable file.
-const Runner = ""
+// Runner and Launcher are empty: this binary carries no executable file.
+const (
+	Runner   = ""
+	Launcher = ""
+)

@@ -4,7 +4,12 @@ package embedded
 
 import _ "embed"
 
-// Runner is the executable file.
+// Runner is the executable file of runners.
 //
 //go:embed recurgent-runner
 var Runner string
+
+// Launcher is the executable file of launchers.
+//
+//go:embed recurgent-launcher
+var Launcher string

@@ -1,87 +1,99 @@
-// Package policy says what confined processes may ask of the kernel. The daemon sends it to runners, native executables and tools, which have no code
-// to make it.
 package policy
 
 import (
 	"encoding/binary"
-	"runtime"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/landlock"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/confine"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
-
-// mapFlags are the kinds of mapping that count against RLIMIT_DATA as soon as they can be written to. Shared ones and those that grow
-// downwards count nowhere: a gigabyte of each has been touched under a limit of a quarter of it.
-const mapFlags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED | unix.MAP_FIXED_NOREPLACE | unix.MAP_NORESERVE | unix.MAP_STACK
-
-// syscallPolicy is an allow-list: memory, threads of this process, time, the pipes that are open. The list belongs to
-// the Go version of go.mod; the whole corpus runs with otherwise = kill too, so that a newer runtime's needs show. A process may signal
-// itself alone, which is pid.
-func syscalls(otherwise seccomp.Action, pid uint64) seccomp.Policy {
-	names := []string{
-		"read", "write", "close", "pread64",
-		"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "restart_syscall", "sched_yield", "sched_getaffinity", "getcpu",
-		"munmap", "madvise", "mincore", "brk",
-		"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "rt_sigtimedwait",
-		"gettid", "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "getrandom",
-		"epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2",
-		"set_robust_list", "rseq", "exit", "exit_group",
-	}
-	if runtime.GOARCH == "amd64" {
-		names = append(names, "epoll_wait", "time")
-	}
-	if wire.RaceBuild { // the detector's runtime
-		names = append(names, "personality", "fcntl", "readlinkat")
-	}
-	arg := func(name string, conditions ...seccomp.Condition) seccomp.NameWithConditions {
-		return seccomp.NameWithConditions{Name: name, Conditions: conditions}
-	}
-	only := func(argument uint32, bits uint64) seccomp.Condition {
-		return seccomp.Condition{Argument: argument, Operation: seccomp.BitsNotSet, Value: ^bits}
-	}
-	return seccomp.Policy{
-		DefaultAction: otherwise,
-		Syscalls: []seccomp.SyscallGroup{
-			{Action: seccomp.ActionAllow, Names: names},
-			{Action: seccomp.ActionAllow, NamesWithCondtions: []seccomp.NameWithConditions{
-				arg("mmap", only(2, unix.PROT_READ|unix.PROT_WRITE), only(3, mapFlags)),
-				arg("mprotect", only(2, unix.PROT_READ|unix.PROT_WRITE)),
-				arg("tgkill", seccomp.Condition{Argument: 0, Operation: seccomp.Equal, Value: pid}),
-				arg("prlimit64", seccomp.Condition{Argument: 0, Operation: seccomp.Equal, Value: 0}, seccomp.Condition{Argument: 2, Operation: seccomp.Equal, Value: 0}),
-				arg("prctl", seccomp.Condition{Argument: 0, Operation: seccomp.Equal, Value: unix.PR_SET_VMA}),
-			}},
-			// The C library tries clone3 first and takes another way only when there is no such call.
-			{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}},
-		},
-	}
-}
 
 // markedPID is no number that a process can have: the kernel's are below 2^22.
 const markedPID = 0x7fc0ffee
 
-// Confinement returns what a runner or a native executable must put on itself. System calls that are not allowed fail with EPERM, or kill the process.
-func Confinement(kill bool) (*wire.Confinement, error) {
+// Runner returns what a runner puts on itself, which may use so many bytes and seconds of processor time. System calls that are not allowed fail with EPERM, or kill the process.
+func Runner(memory, cpu int64, kill bool) (*wire.Confinement, error) {
 	action := seccomp.ActionErrno
 	if kill {
 		action = seccomp.ActionKillProcess
 	}
-	filter, err := assemble(syscalls(action, markedPID))
+	return confinement(limits(memory, cpu, wire.RaceBuild), runner(action, markedPID))
+}
+
+// Program returns what a launcher puts on the executable of a program: a runner's confinement, beside which it may do what the Go runtime does until package narrow takes it away.
+func Program(memory, cpu int64) (*wire.Confinement, error) {
+	c, err := confinement(limits(memory, cpu, false), program(markedPID))
+	if err == nil {
+		leave(c, wire.ExecutableFD, confine.Execute)
+	}
+	return c, err
+}
+
+// Tool returns what a launcher puts on a compiler or linker: it may use files and memory, and threads where tasks is not 0 only so many. The launcher has the descriptors of
+// package wire.
+func Tool(t *wire.Tools, tasks int64) (*wire.Confinement, error) {
+	of := []wire.Limit{{Resource: unix.RLIMIT_CPU, Value: uint64(t.CPU)}, {Resource: unix.RLIMIT_FSIZE, Value: uint64(t.File)}, {Resource: unix.RLIMIT_NOFILE, Value: 64}, {Resource: unix.RLIMIT_CORE}}
+	if tasks > 0 {
+		of = append(of, wire.Limit{Resource: unix.RLIMIT_NPROC, Value: uint64(tasks)})
+	}
+	if !wire.RaceBuild { // the launcher has it too
+		of = append(of, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(t.Memory)})
+	}
+	c, err := confinement(of, tool())
 	if err != nil {
 		return nil, err
 	}
-	c := &wire.Confinement{Filter: filter, PID: markedPID}
-	abi, off := landlock.Supported()
-	if off != "" {
-		c.Given = off
-		return c, nil
+	c.Priority = 19
+	leave(c, wire.ExecutableFD, confine.Execute)
+	leave(c, wire.ToolDirFD, confine.Read|confine.List)
+	leave(c, wire.ToolOutFD, confine.Read|confine.Write)
+	leave(c, wire.ToolNullFD, confine.Read|confine.Write)
+	for i := range t.Read {
+		leave(c, wire.ToolReadFD+i, confine.Read|confine.List)
 	}
-	attr := landlock.Everything(abi)
-	c.Landlock = &wire.Ruleset{ABI: abi, FS: attr.HandledAccessFS, Net: attr.HandledAccessNet, Scoped: attr.Scoped}
 	return c, nil
+}
+
+// OneFile returns the rules of a process that may execute the file, and nothing else; nil where there is no landlock.
+func OneFile(fd int) *wire.Confinement {
+	c := &wire.Confinement{}
+	c.Landlock, c.Given = confine.Everything()
+	leave(c, fd, confine.Execute)
+	return c
+}
+
+func confinement(limits []wire.Limit, calls seccomp.Policy) (c *wire.Confinement, err error) {
+	c = &wire.Confinement{Limits: limits, User: wire.Nobody, PID: markedPID}
+	c.Landlock, c.Given = confine.Everything()
+	c.Filter, err = assemble(calls)
+	return c, err
+}
+
+// leave adds a rule where there is a ruleset.
+func leave(c *wire.Confinement, fd int, access uint64) {
+	if c.Landlock != nil {
+		c.Landlock.Rules = append(c.Landlock.Rules, wire.Rule{FD: fd, Access: access})
+	}
+}
+
+// addressSpace is what a runner may map beside its memory: the Go runtime reserves much, and touches little of it.
+const addressSpace = 4 << 30
+
+// untouched is the size of data, in bytes, that every runner maps and never writes to, mostly tables of the Go runtime and libraries. RLIMIT_DATA counts it.
+const untouched = 64 << 20
+
+// limits are those of a process in which a program runs. A race build has none of memory, as its detector maps terabytes.
+func limits(memory, cpu int64, race bool) []wire.Limit {
+	all := append(common(cpu), wire.Limit{Resource: unix.RLIMIT_STACK, Value: confine.ThreadStack}) // the first thread's stack grows by itself, and does not count as data
+	if race {
+		return all
+	}
+	// Address space alone says little: an idle Go process has over a gigabyte of it. But page tables count nowhere else, and take a
+	// 512th part of what is mapped, even where it can only be read. Not RLIMIT_NPROC: it counts the user, not the process.
+	return append(all, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(memory + untouched)}, wire.Limit{Resource: unix.RLIMIT_AS, Value: uint64(addressSpace + 4*memory)})
 }
 
 // assemble returns the filter as the kernel takes it.
@@ -133,26 +145,4 @@ func apart(groups []seccomp.SyscallGroup) (all []seccomp.SyscallGroup) {
 		}
 	}
 	return all
-}
-
-// Tools returns the filter for a compiler or linker: it may use files and memory and start threads, and has no sockets, no other processes, and
-// nothing of the machine. It is loaded on one thread, which then executes the tool.
-func Tools() ([]byte, error) { return assemble(tools()) }
-
-func tools() seccomp.Policy {
-	return seccomp.Policy{
-		DefaultAction: seccomp.ActionAllow,
-		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}}, {Action: seccomp.ActionErrno, NamesWithCondtions: []seccomp.NameWithConditions{
-			{Name: "clone", Conditions: []seccomp.Condition{{Argument: 0, Operation: seccomp.BitsNotSet, Value: unix.CLONE_THREAD}}},
-		}}, {Action: seccomp.ActionErrno, Names: []string{
-			"fork", "vfork",
-			"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "recvfrom", "recvmsg", "io_uring_setup", "io_uring_enter", "io_uring_register",
-			"ptrace", "kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_vm_readv", "process_vm_writev", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "setns", "unshare", "kcmp",
-			"mount", "umount2", "pivot_root", "chroot", "move_mount", "fsopen", "fsmount", "open_tree", "mount_setattr", "open_by_handle_at",
-			"bpf", "perf_event_open", "keyctl", "add_key", "request_key", "userfaultfd", "memfd_create", "memfd_secret", "init_module", "finit_module", "delete_module", "kexec_load",
-			"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "mknod", "mknodat", "symlink", "symlinkat", "link", "linkat", "setxattr", "lsetxattr", "fsetxattr",
-			"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "capset", "personality", "reboot", "swapon", "swapoff", "syslog",
-			"shmget", "msgget", "semget", "mq_open", "inotify_init1", "fanotify_init", "clock_settime", "settimeofday", "sethostname", "setdomainname", "quotactl", "acct",
-		}}},
-	}
 }

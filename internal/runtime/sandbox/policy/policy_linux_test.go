@@ -9,6 +9,9 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/narrow"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // A filtered call is what the kernel shows a filter.
@@ -87,6 +90,14 @@ func holds(t *testing.T, all []seccomp.Condition, c filtered) bool {
 		switch is.Operation {
 		case seccomp.Equal:
 			ok = v == is.Value
+		case seccomp.NotEqual:
+			ok = v != is.Value
+		case seccomp.GreaterThan:
+			ok = v > is.Value
+		case seccomp.LessThan:
+			ok = v < is.Value
+		case seccomp.BitsSet:
+			ok = v&is.Value != 0
 		case seccomp.BitsNotSet:
 			ok = v&is.Value == 0
 		default:
@@ -102,7 +113,7 @@ func holds(t *testing.T, all []seccomp.Condition, c filtered) bool {
 // A filter says of every call what its policy says, whatever stands in the arguments: numbers of other calls, above all.
 func TestFilterMeansPolicy(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for name, p := range map[string]seccomp.Policy{"runner": syscalls(seccomp.ActionErrno, markedPID), "runner that is killed": syscalls(seccomp.ActionKillProcess, markedPID), "tool": tools()} {
+	for name, p := range map[string]seccomp.Policy{"runner": runner(seccomp.ActionErrno, markedPID), "runner that is killed": runner(seccomp.ActionKillProcess, markedPID), "program": program(markedPID), "tool": tool()} {
 		filter, err := assemble(p)
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +123,7 @@ func TestFilterMeansPolicy(t *testing.T) {
 		for _, g := range p.Syscalls {
 			for _, n := range g.NamesWithCondtions {
 				for _, c := range n.Conditions {
-					values = append(values, c.Value, ^c.Value)
+					values = append(values, c.Value, ^c.Value, c.Value-1, c.Value+1)
 				}
 			}
 		}
@@ -123,7 +134,7 @@ func TestFilterMeansPolicy(t *testing.T) {
 			return uint64(random.IntN(460))<<32 | uint64(random.IntN(460))
 		}
 		for nr := range uint32(470) {
-			for range 300 {
+			for range 100 {
 				c := filtered{nr: nr}
 				for i := range c.args {
 					c.args[i] = value()
@@ -133,5 +144,46 @@ func TestFilterMeansPolicy(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What package narrow leaves of a program's filter is a runner's: nothing of what a start needs, and all of what runs. But for mappings below and at the empty path, which stay denied.
+func TestNarrowedProgramIsARunner(t *testing.T) {
+	assembled := func(p seccomp.Policy) func(filtered) seccomp.Action {
+		filter, err := assemble(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ask(t, filter)
+	}
+	var narrowing []byte
+	for _, in := range narrow.Filter() {
+		narrowing = append(binary.NativeEndian.AppendUint16(narrowing, in.Code), in.Jt, in.Jf)
+		narrowing = binary.NativeEndian.AppendUint32(narrowing, in.K)
+	}
+	first, second, whole := assembled(program(markedPID)), ask(t, narrowing), assembled(runner(seccomp.ActionErrno, markedPID))
+	random := rand.New(rand.NewPCG(3, 4))
+	values := []uint64{0, 1, 3, 4, 7, 15, markedPID, wire.EmptyPath, wire.ExecutableFD, unix.AT_EMPTY_PATH, goThread, goThread | unix.CLONE_SETTLS, setFS, unix.PR_SET_VMA, mapFlags, 1 << 40}
+	narrowed := 0
+	for nr := range uint32(470) {
+		for range 120 {
+			c := filtered{nr: nr}
+			for i := range c.args {
+				c.args[i] = values[random.IntN(len(values))]
+			}
+			started, left, want := first(c) == seccomp.ActionAllow, second(c) == seccomp.ActionAllow, whole(c) == seccomp.ActionAllow
+			if nr == unix.SYS_MMAP && c.args[0] > 0 && c.args[0] < wire.EmptyPath+wire.EmptyPathSize {
+				want = false
+			}
+			if got := started && left; got != want {
+				t.Fatalf("call %d %x: %t, a runner's is %t", nr, c.args, got, want)
+			}
+			if started && !left {
+				narrowed++
+			}
+		}
+	}
+	if narrowed == 0 {
+		t.Error("nothing was taken away")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // Probes try what must be impossible in a runner, each with one raw system call, because a library could
@@ -115,6 +117,33 @@ func All(b Bounds) map[string]string {
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(scratch)
 	runtime.KeepAlive(limit)
+	return probes
+}
+
+// Again is the probe of an executable that executes its descriptor again. Before package narrow the kernel finds no path (EFAULT), afterwards it forbids the call.
+const Again = "proc: execute the descriptor again"
+
+// Launched is All in an executable, and what a launcher's one execution could leave: another, or a way to make one.
+func Launched(b Bounds) map[string]string {
+	probes := All(b)
+	page := uintptr(os.Getpagesize())
+	probes["mem: mapping of the empty path"] = outcome(call(unix.SYS_MMAP, wire.EmptyPath, page, readWrite, unix.MAP_PRIVATE|unix.MAP_FIXED|anonymous, none, 0))
+	probes["mem: mapping over the empty path"] = outcome(call(unix.SYS_MMAP, wire.EmptyPath-2*wire.EmptyPathSize, 4*wire.EmptyPathSize, readWrite, unix.MAP_PRIVATE|unix.MAP_FIXED|anonymous, none, 0))
+	paths := &texts{}
+	for name, at := range map[string][2]uintptr{
+		"proc: execute another descriptor": {wire.AnswerFD, wire.EmptyPath}, "proc: execute the descriptor beside a text": {wire.ExecutableFD, paths.str("")},
+		"proc: execute a path": {wire.ExecutableFD, paths.str("/nonexistent-recurgentd")},
+	} {
+		probes[name] = outcome(call(unix.SYS_EXECVEAT, at[0], at[1], 0, 0, unix.AT_EMPTY_PATH))
+	}
+	runtime.KeepAlive(paths)
+	// The call is allowed until package narrow has been there, and finds nothing.
+	switch errno := call(unix.SYS_EXECVEAT, wire.ExecutableFD, wire.EmptyPath, 0, 0, unix.AT_EMPTY_PATH); errno {
+	case unix.EFAULT:
+		probes[Again] = "denied (" + unix.ErrnoName(errno) + ")"
+	default:
+		probes[Again] = outcome(errno)
+	}
 	return probes
 }
 

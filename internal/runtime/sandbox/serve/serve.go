@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/metrics"
-	"syscall"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
@@ -38,53 +38,6 @@ type Runner struct {
 	Goroutines int // before confinement, whose own may not have ended yet after it
 }
 
-// Pipe returns a runner's ends of the pipe.
-func Pipe() (in *wire.Reader, out io.Writer) {
-	return wire.NewReader(descriptor(0)), descriptor(wire.AnswerFD)
-}
-
-// ExitCode returns the exit code of a runner that err has ended, and writes why where that is not the end of the pipe.
-func ExitCode(err error) int {
-	if err == nil || err == io.EOF {
-		return 0
-	}
-	fmt.Fprintln(descriptor(2), "runner:", err)
-	return 3
-}
-
-// A Descriptor is read and written with plain blocking system calls: no poller, no goroutine to wake.
-type descriptor int
-
-func (f descriptor) Read(p []byte) (int, error) {
-	for {
-		n, err := syscall.Read(int(f), p)
-		switch {
-		case err == syscall.EINTR:
-			continue
-		case err != nil:
-			return 0, err
-		case n == 0:
-			return 0, io.EOF
-		}
-		return n, nil
-	}
-}
-
-func (f descriptor) Write(p []byte) (int, error) {
-	done := 0
-	for done < len(p) {
-		n, err := syscall.Write(int(f), p[done:])
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil {
-			return done, err
-		}
-		done += n
-	}
-	return done, nil
-}
-
 // maxFrame bounds what the daemon may send, which is trusted.
 const maxFrame = 1 << 30
 
@@ -100,6 +53,17 @@ type server struct {
 	base   int // goroutines
 	memory []metrics.Sample
 	pace   *Pace
+}
+
+// Launched is the whole of a process that a launcher has confined: it serves the daemon, and returns the exit code.
+func Launched(engine Engine) int {
+	base := runtime.NumGoroutine()
+	in, out := wire.Pipe()
+	cfg, err := Configure(in)
+	if err == nil {
+		err = Serve(Runner{Config: cfg, In: in, Out: out, Engine: engine, Goroutines: base})
+	}
+	return wire.ExitCode(err)
 }
 
 // Serve serves the daemon until the pipe closes, which is io.EOF.

@@ -3,16 +3,14 @@ package wire
 // Config is the first thing that a runner is sent.
 type Config struct {
 	Memory     int64 // bytes that the runner may use
-	CPUSeconds int64 // of its life
 	MaxValue   int
 	MaxContext int
 	MaxDepth   int
 	Engine     string
 	Probe      bool // canary: probe and end
 	Parent     int
-	Namespaces map[string]string // the daemon's own, for comparison: what Namespaces returns there
-	Confine    *Confinement
-	Port       int // of a listener of the daemon's, for the canary to try to reach
+	Confine    *Confinement // nil for an executable, which a launcher has confined
+	Port       int          // of a listener of the daemon's, for the canary to try to reach
 }
 
 // Limits are the bounds of an answer that the configuration sets.
@@ -21,12 +19,11 @@ func (c *Config) Limits() Limits { return Limits{c.MaxValue, c.MaxContext, c.Max
 // Put builds the frame. It is no JSON, as no frame of a start is: that would have encoding/json look at its types in each process.
 func (c *Config) Put(f *Builder) {
 	f.Begin(KindConfig)
-	for _, n := range []int{int(c.Memory), int(c.CPUSeconds), c.MaxValue, c.MaxContext, c.MaxDepth, c.Parent, c.Port} {
+	for _, n := range []int{int(c.Memory), c.MaxValue, c.MaxContext, c.MaxDepth, c.Parent, c.Port} {
 		f.PutUint(uint64(n))
 	}
 	f.PutString(c.Engine)
 	f.PutBool(c.Probe)
-	f.PutTexts(c.Namespaces)
 	f.PutBool(c.Confine != nil)
 	if c.Confine != nil {
 		c.Confine.put(f)
@@ -36,11 +33,11 @@ func (c *Config) Put(f *Builder) {
 // ParseConfig returns the configuration, which shares memory with the payload.
 func ParseConfig(payload []byte) (*Config, error) {
 	p := Parse(payload)
-	c := &Config{Memory: int64(p.TakeUint()), CPUSeconds: int64(p.TakeUint())}
+	c := &Config{Memory: int64(p.TakeUint())}
 	for _, n := range []*int{&c.MaxValue, &c.MaxContext, &c.MaxDepth, &c.Parent, &c.Port} {
 		*n = int(p.TakeUint())
 	}
-	c.Engine, c.Probe, c.Namespaces = p.TakeString(), p.TakeBool(), p.TakeTexts()
+	c.Engine, c.Probe = p.TakeString(), p.TakeBool()
 	if p.TakeBool() {
 		c.Confine = takeConfinement(&p)
 	}

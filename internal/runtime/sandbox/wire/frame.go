@@ -17,10 +17,9 @@ const (
 	KindAsk    byte = 'H' // runner: a question to the host
 	KindReply  byte = 'h' // daemon: the answer to it
 
-	KindText      byte = 'T' // daemon: a source, for its native text
-	KindTextDone  byte = 't' // runner: the text, or why there is none
-	KindTools     byte = 'B' // daemon: tools to run
-	KindToolsDone byte = 'b' // the process that ran them: how they ended
+	KindText     byte = 'T' // daemon: a source, for its native text
+	KindTextDone byte = 't' // runner: the text, or why there is none
+	KindLaunch   byte = 'X' // daemon: what to execute, and how confined; the launcher answers with Ready before it does
 )
 
 // frameHead is the length of what stands before a payload.

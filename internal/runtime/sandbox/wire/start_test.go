@@ -46,6 +46,12 @@ func TestMessagesOfAStartArriveWhole(t *testing.T) {
 	if got, err := ParseConfig(b.Finish()[frameHead:]); err != nil || !reflect.DeepEqual(*got, c) {
 		t.Errorf("%v: got %+v, want %+v", err, got, c)
 	}
+	var l Launch
+	filled(reflect.ValueOf(&l).Elem())
+	l.Put(&b)
+	if got, err := ParseLaunch(b.Finish()[frameHead:]); err != nil || !reflect.DeepEqual(*got, l) {
+		t.Errorf("%v: got %+v, want %+v", err, got, l)
+	}
 	var r Ready
 	filled(reflect.ValueOf(&r).Elem())
 	r.Put(&b)

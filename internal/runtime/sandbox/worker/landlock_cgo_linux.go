@@ -9,11 +9,9 @@ import (
 	"slices"
 	"syscall"
 
-	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/landlock"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/confine"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -34,24 +32,20 @@ func landlockFirst() {
 	runtime.LockOSThread()
 	if restrictThread() == nil {
 		// The C library gives each thread as much stack as this, 8 MiB as a rule, all of which counts as data.
-		_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: serve.ThreadStack, Max: serve.ThreadStack})
+		_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: confine.ThreadStack, Max: confine.ThreadStack})
 		// Only a failure returns, and then the layer is reported as missing.
 		syscall.Exec("/proc/self/exe", append(slices.Clone(os.Args), landlockedArg), os.Environ())
 	}
 	runtime.UnlockOSThread()
 }
 
+// restrictThread puts landlock on the calling thread, and leaves it what a start of the binary takes.
 func restrictThread() error {
-	abi, off := landlock.Supported()
-	if off != "" {
-		return fmt.Errorf("landlock is %s", off)
+	c := &wire.Confinement{}
+	c.Landlock, c.Given = confine.Everything()
+	if c.Landlock == nil {
+		return fmt.Errorf("landlock is %s", c.Given)
 	}
-	attr := landlock.Everything(abi)
-	fd, err := landsys.LandlockCreateRuleset(&attr, 0)
-	if err != nil {
-		return err
-	}
-	defer syscall.Close(fd)
 	allowed := []string{"/proc/self/exe", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"}
 	if wire.RaceBuild {
 		allowed = append(allowed, "/proc") // the detector reads its own memory map
@@ -61,35 +55,19 @@ func restrictThread() error {
 		if err != nil {
 			continue
 		}
-		err = landsys.LandlockAddPathBeneathRule(fd, &landsys.PathBeneathAttr{AllowedAccess: landsys.AccessFSExecute | landsys.AccessFSReadFile, ParentFd: at}, 0)
-		unix.Close(at)
-		if err != nil {
-			return err
-		}
+		defer unix.Close(at)
+		c.Landlock.Rules = append(c.Landlock.Rules, wire.Rule{FD: at, Access: confine.Execute})
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	_, _, errno := syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0)
-	if errno != 0 {
-		return errno
+	if state := confine.Landlock(c, confine.Thread); !confine.On(state) {
+		return fmt.Errorf("landlock is %s", state)
 	}
 	return nil
 }
 
-// landlockLayer looks whether landlock came with the start: then a directory cannot be listed.
-func landlockLayer(_ *wire.Confinement, _ bool) string {
-	abi, off := landlock.Supported()
-	if off != "" {
-		return off
-	}
-	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err == nil {
-		unix.Close(fd)
-		return "off (the runner could not be started again under it)"
-	}
-	if err != unix.EACCES {
-		return "off (" + err.Error() + ")"
-	}
-	return fmt.Sprintf("on (abi %d)", abi)
+// landlockLayer looks whether landlock came with the start.
+func landlockLayer(c *wire.Confinement, _ bool) string {
+	return confine.Landlock(&wire.Confinement{Given: confine.GivenState(c)}, confine.Process)
 }

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/confine"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -22,5 +22,5 @@ func landlockLayer(c *wire.Confinement, noNewPrivs bool) string {
 			return "off (" + errno.Error() + ")"
 		}
 	}
-	return serve.Landlock(c)
+	return confine.Landlock(c, confine.Process)
 }

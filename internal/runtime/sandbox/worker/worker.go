@@ -13,15 +13,16 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/launch"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // Main is the whole of a runner, the process that the daemon starts as "recurgentd runner": it confines the process, then serves
-// the daemon until the pipe closes. With wire.ToolsArg it runs tools instead. It returns the exit code.
+// the daemon until the pipe closes. With wire.LaunchArg it launches an executable instead. It returns the exit code.
 func Main() int {
-	if slices.Contains(os.Args, wire.ToolsArg) {
-		return serve.ExitCode(runTools())
+	if slices.Contains(os.Args, wire.LaunchArg) {
+		return launch.Main()
 	}
 	return Serve(NewEngine)
 }
@@ -35,14 +36,14 @@ func Serve(newEngine func(setting string) (Engine, error)) int {
 	if err == nil && !cfg.Probe {
 		err = serve.Serve(serve.Runner{Config: cfg, In: in, Out: out, Engine: engine, Goroutines: base})
 	}
-	return serve.ExitCode(err)
+	return wire.ExitCode(err)
 }
 
 // Open returns the runner's ends of the pipe, after what must come before the first byte is read: with the C library landlock needs
 // a second start of the process.
 func Open() (in *wire.Reader, out io.Writer) {
 	landlockFirst()
-	return serve.Pipe()
+	return wire.Pipe()
 }
 
 // EngineTested is not "" in runners of tests, which start hundreds of daemons: their engine is tested where it is made, and not by each canary
@@ -56,8 +57,11 @@ func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Eng
 	if err != nil {
 		return nil, nil, err
 	}
+	if cfg.Confine == nil {
+		return nil, nil, wire.ErrFrame
+	}
 	ready := &wire.Ready{Layers: map[string]string{}, Build: wire.Build}
-	serve.LimitProcess(cfg, ready.Layers)
+	limitProcess(cfg.Confine, ready.Layers)
 	engine, err := newEngine(cfg.Engine)
 	if err != nil {
 		return nil, nil, err

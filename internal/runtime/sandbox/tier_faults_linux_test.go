@@ -1,65 +1,28 @@
 package sandbox
 
-//lint:file-ignore SA5002,SA5007,SA4010,SA5000 programs that misbehave on purpose
-
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// tierEngine stands for a compiled program: whatever its source, it does what its mode says.
-type tierEngine struct {
-	nativeEngine
-	mode string
-}
-
-func (e *tierEngine) Load(string) (*report.Facts, *report.Refusal, error) {
-	crash := func() { syscall.Kill(syscall.Getpid(), syscall.SIGSEGV); select {} }
-	switch e.mode {
-	case "refuses":
-		return nil, nil, errors.New("not this one")
-	case "dies":
-		crash()
-	}
-	e.program = func(c *recurgent.Call) (any, error) {
-		switch e.mode {
-		case "crash":
-			crash()
-		case "asks":
-			c.Tool("other").Call("method")
-			crash()
-		case "loop":
-			for {
-			}
-		case "stack":
-			return recurse(1), nil
-		case "fails":
-			return nil, recurgent.Fail("low_utility", "as compiled")
-		}
-		return "compiled", nil
-	}
-	return &report.Facts{}, nil, nil
-}
-
-// compiled is an executable that does what the mode says: the test binary, as the daemon would find it.
+// compiled is an executable that does what the mode says.
 func compiled(t *testing.T, mode string) *Executable {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Executable{Path: path, Digest: digestOf(t, path), Args: []string{wire.RunnerArg, "tier=" + mode}, Facts: &report.Facts{Imports: []string{"of the gate"}}}
+	return launched(t, "compiled", mode)
+}
+
+// launched is a program of testdata as the daemon would find an executable.
+func launched(t *testing.T, name string, args ...string) *Executable {
+	t.Helper()
+	path := testProgram(t, name)
+	return &Executable{Path: path, Digest: digestOf(t, path), Args: args, Facts: &report.Facts{Imports: []string{"of the gate"}}}
 }
 
 // A fault of a compiled program before its first host call costs nothing but time: the engine answers. After one it is nobody's fault. Where the engine ends the same
@@ -68,7 +31,7 @@ func TestNativeFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on small deadlines of real programs")
 	}
-	p := nativePool(t, func(o *Options) { o.Blank = 0 })
+	p := nativePool(t, forNative)
 	missing, altered := compiled(t, ""), compiled(t, "")
 	missing.Path = filepath.Join(t.TempDir(), "none")
 	altered.Digest = "sha256:0"
@@ -122,7 +85,7 @@ func TestNativeFaults(t *testing.T) {
 
 // Runners of one program are kept by what they are: neither the engine nor another executable takes the runner of an executable.
 func TestNativeRunnersAreWarm(t *testing.T) {
-	p := nativePool(t, func(o *Options) { o.Blank = 0 })
+	p := nativePool(t, forNative)
 	spawned := p.Stats().Spawned
 	first, second := compiled(t, ""), compiled(t, "")
 	run := func(x *Executable, want int64) {

@@ -1,0 +1,59 @@
+package native_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/embedded"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// BenchmarkColdStart is the start of an executable's process until it has its program and a first call is answered, as a daemon has it that carries the programs of runners and
+// launchers. Beside the time it reports what Timing calls Spawn, and the processor time of the
+// processes, both in microseconds.
+func BenchmarkColdStart(b *testing.B) {
+	dir := b.TempDir()
+	build := exec.Command("go", "build", "-ldflags", "-s -w -X github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire.Build=bench", "-o", dir, "./cmd/recurgent-runner", "./cmd/recurgent-launcher")
+	build.Dir, build.Env = "../../..", append(build.Environ(), "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, text)
+	}
+	made, _ := builder(b)
+	built, err := made.Build(b.Context(), program)
+	if err != nil {
+		b.Fatal(err)
+	}
+	embedded.File, embedded.LauncherFile, wire.Build = filepath.Join(dir, "recurgent-runner"), filepath.Join(dir, "recurgent-launcher"), "bench"
+	o := sandbox.DefaultOptions()
+	o.Blank, o.Isolation, o.Native = 0, sandbox.IsolationCall, true
+	p, err := sandbox.New(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	req := sandbox.Request{Program: sandbox.Program{Source: program, Checksum: agent.Checksum(program)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0),
+		Timeout: time.Minute, Native: executable(b, built.Path)}
+	var spawn time.Duration
+	before := childTime()
+	for b.Loop() {
+		got := p.Run(b.Context(), req, host{})
+		if got.Failure != nil || got.Native != nil {
+			b.Fatal(got.Failure, got.Native)
+		}
+		spawn += got.Timing.Spawn
+	}
+	b.ReportMetric(float64((childTime()-before).Microseconds())/float64(b.N), "cpu-us/op")
+	b.ReportMetric(float64(spawn.Microseconds())/float64(b.N), "spawn-us/op")
+}
+
+// childTime is the processor time of all processes that have been started and are gone.
+func childTime() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

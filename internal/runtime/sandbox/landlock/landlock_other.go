@@ -1,4 +1,0 @@
-//go:build !linux
-
-// Package landlock has nothing to say on this system.
-package landlock

@@ -1,0 +1,122 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// An executable is confined from its first instruction on: one in which nothing is ours probes in an init, and nothing gets through, at every level at which executables run.
+func TestInitIsConfined(t *testing.T) {
+	root := os.Geteuid() == 0
+	for _, c := range []struct {
+		name  string
+		plans []plan // nil: all
+		mask  string
+		level Level
+	}{
+		{"all layers", nil, "", LevelFull},
+		{"no landlock", nil, "mask=landlock_create_ruleset", LevelReduced},
+		{"no namespaces", []plan{{uid: root}}, "", LevelReduced},
+		{"neither", []plan{{uid: root}}, "mask=landlock_create_ruleset", LevelReduced},
+		{"nothing but seccomp", []plan{{}}, "mask=landlock_create_ruleset", LevelReduced},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := testPool(t, forNative, hooks{args: []string{wire.RunnerArg, "native", c.mask}, plans: c.plans})
+			s := p.Status()
+			if s.Level != c.level && (root || s.Level != LevelReduced) {
+				t.Fatalf("level %s, want %s", s.Level, c.level)
+			}
+			if why := s.NativeOff(); why != "" {
+				t.Fatalf("nothing is launched: %s", why)
+			}
+			req := request("anything")
+			req.Native = launched(t, "hostileprogram", strconv.Itoa(os.Getpid()), bound(p, syscall.RLIMIT_DATA), bound(p, syscall.RLIMIT_AS))
+			got := p.Run(t.Context(), req, &fakeHost{})
+			if got.Native != nil || got.Tier != TierNative {
+				t.Fatalf("it does not run: %s, %v", said(got), got.Native)
+			}
+			var probes map[string]string
+			if err := json.Unmarshal(got.Value, &probes); err != nil {
+				t.Fatal(err)
+			}
+			for name, outcome := range probes {
+				if !strings.HasPrefix(outcome, "denied") {
+					t.Errorf("%s: %s", name, outcome)
+				}
+			}
+			if len(probes) < 100 {
+				t.Errorf("only %d probes", len(probes))
+			}
+		})
+	}
+}
+
+func bound(p *Pool, resource int) string { return strconv.FormatUint(p.program.Limit(resource), 10) }
+
+// After its first act an executable has no more than a runner: what the launcher's filter allowed for its start is refused.
+func TestNarrowed(t *testing.T) {
+	p := nativePool(t, forNative)
+	req := request("anything")
+	req.Native = compiled(t, "again")
+	got := p.Run(t.Context(), req, &fakeHost{})
+	var outcomes map[string]string
+	if err := json.Unmarshal(got.Value, &outcomes); err != nil || got.Tier != TierNative {
+		t.Fatalf("it does not run: %s, %v", said(got), got.Native)
+	}
+	if len(outcomes) != 6 {
+		t.Errorf("it tried %v", outcomes)
+	}
+	for name, errno := range outcomes {
+		if errno != "EPERM" {
+			t.Errorf("to %s: %s", name, errno)
+		}
+	}
+	req.Native, req.Program.Checksum = compiled(t, "threads"), "another"
+	if got := p.Run(t.Context(), req, &fakeHost{}); got.Native == nil || !strings.Contains(got.Native.Message, "threads") {
+		t.Errorf("a hundred threads: %s, %v", said(got), got.Native)
+	}
+}
+
+// A launcher that lacks a layer executes nothing.
+func TestLaunchWithoutALayer(t *testing.T) {
+	p := nativePool(t, forNative)
+	p.launcher.args = append(p.launcher.args, "mask=landlock_restrict_self")
+	req := request("echo", 1)
+	req.Native = compiled(t, "")
+	got := p.Run(t.Context(), req, &fakeHost{})
+	if said(got) != "value [1]" || got.Tier != TierEngine || got.Native == nil || !strings.Contains(got.Native.Message, "layer landlock is off") {
+		t.Errorf("got %s on %s, fault %v", said(got), got.Tier, got.Native)
+	}
+}
+
+// A file that somebody has open for writing cannot be executed. Processes that the daemon is about to start have what it is writing open for a moment: a launcher waits for that.
+func TestLaunchWaitsForWriters(t *testing.T) {
+	p := nativePool(t, forNative)
+	req := request("echo", 1)
+	req.Native = compiled(t, "")
+	path := copied(t, req.Native.Path)
+	writer, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	req.Native = &Executable{Path: path, Digest: digestOf(t, path), Args: []string{""}, Facts: req.Native.Facts}
+	done := make(chan Result, 1)
+	go func() { done <- p.Run(t.Context(), req, &fakeHost{}) }()
+	for launched := false; !launched; runtime.Gosched() {
+		p.mu.Lock()
+		launched = len(p.live) > 0
+		p.mu.Unlock()
+	}
+	writer.Close()
+	if got := <-done; got.Native != nil || got.Tier != TierNative {
+		t.Errorf("got %s on %s, fault %v", said(got), got.Tier, got.Native)
+	}
+}

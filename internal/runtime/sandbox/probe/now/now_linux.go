@@ -1,0 +1,26 @@
+// Package now makes the canary's probes as it is initialised, before main, in a process whose command line says so: a runner's program that a launcher has executed. So the daemon sees what code of an
+// executable may do from its first instruction on, before package narrow takes more away.
+package now
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/probe"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+func init() {
+	if len(os.Args) != 5 || os.Args[1] != wire.ProbeArg {
+		return
+	}
+	var n [3]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(os.Args[2+i]) // the daemon made it
+	}
+	_, out := wire.Pipe()
+	var wr wire.Builder
+	(&wire.Ready{Probes: probe.Launched(probe.Bounds{Parent: n[0], Data: uintptr(n[1]), Mapped: uintptr(n[2])})}).Put(&wr)
+	_, err := out.Write(wr.Finish())
+	os.Exit(wire.ExitCode(err))
+}
