@@ -40,16 +40,17 @@ var noClone3 = seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action
 // itself alone, which is pid.
 func runner(otherwise seccomp.Action, pid uint64) seccomp.Policy {
 	names, conditional := running(pid, wire.RaceBuild)
+	names = append(names, "brk") // of the C library
 	conditional = append(conditional, argument("mmap", only(2, readWrite), only(3, mapFlags)))
 	return seccomp.Policy{DefaultAction: otherwise, Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names, NamesWithCondtions: conditional}, noClone3}}
 }
 
-// running is what a program needs that has started, but for mmap.
+// running is what a program needs that has started, but for what makes memory.
 func running(pid uint64, race bool) (names []string, conditional []seccomp.NameWithConditions) {
 	names = []string{
 		"read", "write", "close", "pread64",
 		"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "restart_syscall", "sched_yield", "sched_getaffinity", "getcpu",
-		"munmap", "madvise", "mincore", "brk",
+		"munmap", "madvise", "mincore",
 		"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "rt_sigtimedwait",
 		"gettid", "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "getrandom",
 		"epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2",
@@ -96,6 +97,9 @@ func program(pid uint64) seccomp.Policy {
 	return seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names, NamesWithCondtions: conditional}, noClone3}}
 }
 
+// map32bit is MAP_32BIT, which amd64 alone has.
+const map32bit = 0x40
+
 // theDescriptor is the execution that a launcher does. The descriptor is closed by it, and at the path there is nothing any more.
 func theDescriptor() []seccomp.Condition {
 	return []seccomp.Condition{is(0, wire.ExecutableFD), is(1, wire.EmptyPath), is(4, unix.AT_EMPTY_PATH)}
@@ -108,13 +112,12 @@ func tool() seccomp.Policy {
 		argument("clone", seccomp.Condition{Argument: 0, Operation: seccomp.BitsNotSet, Value: unix.CLONE_THREAD}),
 		argument("mmap", seccomp.Condition{Argument: 0, Operation: seccomp.GreaterThan, Value: 0}, seccomp.Condition{Argument: 0, Operation: seccomp.LessThan, Value: wire.EmptyPath + wire.EmptyPathSize}),
 		argument("mmap", seccomp.Condition{Argument: 3, Operation: seccomp.BitsSet, Value: unix.MAP_GROWSDOWN}),
-		argument("mremap", seccomp.Condition{Argument: 3, Operation: seccomp.BitsSet, Value: unix.MREMAP_FIXED}),
 	}
 	for _, c := range theDescriptor() {
 		denied = append(denied, argument("execveat", isNot(c.Argument, c.Value)))
 	}
 	names := []string{
-		"execve", "shmat",
+		"execve", "shmat", "mremap", "brk", // a mapping that grows could reach wire.EmptyPath
 		"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "recvfrom", "recvmsg", "io_uring_setup", "io_uring_enter", "io_uring_register",
 		"ptrace", "kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_vm_readv", "process_vm_writev", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "setns", "unshare", "kcmp",
 		"mount", "umount2", "pivot_root", "chroot", "move_mount", "fsopen", "fsmount", "open_tree", "mount_setattr", "open_by_handle_at",
@@ -123,7 +126,8 @@ func tool() seccomp.Policy {
 		"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "capset", "personality", "reboot", "swapon", "swapoff", "syslog",
 		"shmget", "msgget", "semget", "mq_open", "inotify_init1", "fanotify_init", "clock_settime", "settimeofday", "sethostname", "setdomainname", "quotactl", "acct",
 	}
-	if runtime.GOARCH == "amd64" { // the calls of before, which the generic table has no more
+	if runtime.GOARCH == "amd64" { // the calls of before, which the generic table has no more, and the mappings around wire.EmptyPath that need no address
+		denied = append(denied, argument("mmap", seccomp.Condition{Argument: 3, Operation: seccomp.BitsSet, Value: map32bit}))
 		names = append(names, "fork", "vfork", "chmod", "chown", "lchown", "mknod", "symlink", "link")
 	}
 	return seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{noClone3, {Action: seccomp.ActionErrno, Names: names, NamesWithCondtions: denied}}}

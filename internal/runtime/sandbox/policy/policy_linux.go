@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
@@ -40,7 +41,7 @@ func Tool(t *wire.Tools, tasks int64) (*wire.Confinement, error) {
 		of = append(of, wire.Limit{Resource: unix.RLIMIT_NPROC, Value: uint64(tasks)})
 	}
 	if !wire.RaceBuild { // the launcher has it too
-		of = append(of, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(t.Memory)})
+		of = append(of, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(t.Memory)}, wire.Limit{Resource: unix.RLIMIT_AS, Value: uint64(addressSpace + 4*t.Memory)})
 	}
 	c, err := confinement(of, tool())
 	if err != nil {
@@ -98,9 +99,12 @@ func limits(memory, cpu int64, race bool) []wire.Limit {
 
 // assemble returns the filter as the kernel takes it.
 func assemble(p seccomp.Policy) ([]byte, error) {
+	program, err := nativeOnly()
+	if err != nil {
+		return nil, err
+	}
 	// The library loads a call's number once, and an argument in its place where it looks at one: what follows a call whose conditions do not hold compares that
 	// argument with numbers of calls. So each such call is a policy of its own, whose default is the next one.
-	var program []bpf.Instruction
 	for _, group := range apart(p.Syscalls) {
 		one := seccomp.Policy{DefaultAction: p.DefaultAction, Syscalls: []seccomp.SyscallGroup{group}}
 		part, err := one.Assemble()
@@ -125,6 +129,21 @@ func assemble(p seccomp.Policy) ([]byte, error) {
 		filter = binary.NativeEndian.AppendUint32(filter, in.K)
 	}
 	return filter, nil
+}
+
+// nativeOnly denies what is called by another architecture's numbers, as a 64-bit process can by an interrupt: the library takes such calls to the default, which allows them where
+// the policy names what is denied.
+func nativeOnly() ([]bpf.Instruction, error) {
+	const offset = 4 // in what a filter is shown
+	own, err := arch.GetInfo("")
+	if err != nil {
+		return nil, err
+	}
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: offset, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(own.ID), SkipTrue: 1},
+		bpf.RetConstant{Val: uint32(seccomp.ActionErrno) | uint32(unix.EPERM)},
+	}, nil
 }
 
 // apart returns the groups with each call that has conditions in one of its own.

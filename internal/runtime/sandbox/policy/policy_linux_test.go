@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
@@ -17,6 +19,7 @@ import (
 // A filtered call is what the kernel shows a filter.
 type filtered struct {
 	nr   uint32
+	arch uint32 // 0: the process's own
 	args [6]uint64
 }
 
@@ -42,7 +45,7 @@ func ask(t *testing.T, filter []byte) func(filtered) seccomp.Action {
 	return func(c filtered) seccomp.Action {
 		// The machine of package bpf reads words of packets, which have their first byte first.
 		data := binary.BigEndian.AppendUint32(nil, c.nr)
-		data = binary.BigEndian.AppendUint32(data, uint32(info.ID))
+		data = binary.BigEndian.AppendUint32(data, cmp.Or(c.arch, uint32(info.ID)))
 		data = binary.BigEndian.AppendUint64(data, 0)
 		for _, a := range c.args {
 			data = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(data, uint32(a)), uint32(a>>32))
@@ -147,7 +150,7 @@ func TestFilterMeansPolicy(t *testing.T) {
 	}
 }
 
-// What package narrow leaves of a program's filter is a runner's: nothing of what a start needs, and all of what runs. But for mappings below and at the empty path, which stay denied.
+// What package narrow leaves of a program's filter is a runner's: nothing of what a start needs, and all of what runs. But for memory below and at the empty path, which stays denied.
 func TestNarrowedProgramIsARunner(t *testing.T) {
 	assembled := func(p seccomp.Policy) func(filtered) seccomp.Action {
 		filter, err := assemble(p)
@@ -172,7 +175,7 @@ func TestNarrowedProgramIsARunner(t *testing.T) {
 				c.args[i] = values[random.IntN(len(values))]
 			}
 			started, left, want := first(c) == seccomp.ActionAllow, second(c) == seccomp.ActionAllow, whole(c) == seccomp.ActionAllow
-			if nr == unix.SYS_MMAP && c.args[0] > 0 && c.args[0] < wire.EmptyPath+wire.EmptyPathSize {
+			if nr == unix.SYS_BRK || nr == unix.SYS_MMAP && c.args[0] > 0 && c.args[0] < wire.EmptyPath+wire.EmptyPathSize {
 				want = false
 			}
 			if got := started && left; got != want {
@@ -185,5 +188,57 @@ func TestNarrowedProgramIsARunner(t *testing.T) {
 	}
 	if narrowed == 0 {
 		t.Error("nothing was taken away")
+	}
+}
+
+// No filter allows what is called by the numbers of another architecture.
+func TestForeignNumbers(t *testing.T) {
+	own, err := arch.GetInfo("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]seccomp.Policy{"runner": runner(seccomp.ActionErrno, markedPID), "program": program(markedPID), "tool": tool()} {
+		filter, err := assemble(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		says := ask(t, filter)
+		for _, foreign := range []*arch.Info{arch.I386, arch.ARM, arch.AARCH64, arch.X86_64} {
+			for nr := uint32(0); nr < 470 && foreign.ID != own.ID; nr++ {
+				if got := says(filtered{nr: nr, arch: uint32(foreign.ID)}); got == seccomp.ActionAllow {
+					t.Fatalf("%s: call %d of %s is allowed", name, nr, foreign.Name)
+				}
+			}
+		}
+		if x32 := says(filtered{nr: 1 << 30}); own.ID == arch.X86_64.ID && x32 == seccomp.ActionAllow {
+			t.Errorf("%s: a call of x32 is allowed", name)
+		}
+	}
+}
+
+// Whatever a tool asks for, nothing of its memory comes to lie at the empty path: it executes once.
+func TestToolKeepsTheEmptyPathEmpty(t *testing.T) {
+	filter, err := assemble(tool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	says, anonymous := ask(t, filter), uint64(unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	for name, c := range map[string]filtered{
+		"a mapping there":           {nr: unix.SYS_MMAP, args: [6]uint64{wire.EmptyPath, 4096, readWrite, anonymous}},
+		"a mapping below":           {nr: unix.SYS_MMAP, args: [6]uint64{4096, 1 << 31, readWrite, anonymous}},
+		"one that grows downwards":  {nr: unix.SYS_MMAP, args: [6]uint64{0, 4096, readWrite, anonymous | unix.MAP_GROWSDOWN}},
+		"one that is moved":         {nr: unix.SYS_MREMAP, args: [6]uint64{1 << 40, 4096, 4096, unix.MREMAP_MAYMOVE | unix.MREMAP_FIXED, wire.EmptyPath}},
+		"one that grows":            {nr: unix.SYS_MREMAP, args: [6]uint64{1 << 22, 4096, 1 << 31}},
+		"the end of the data moves": {nr: unix.SYS_BRK, args: [6]uint64{wire.EmptyPath + 4096}},
+	} {
+		if says(c) == seccomp.ActionAllow {
+			t.Errorf("%s is allowed", name)
+		}
+	}
+	if low := (filtered{nr: unix.SYS_MMAP, args: [6]uint64{0, 4096, readWrite, anonymous | 0x40}}); runtime.GOARCH == "amd64" && says(low) == seccomp.ActionAllow {
+		t.Error("a mapping in the first two gigabytes is allowed")
+	}
+	if says(filtered{nr: unix.SYS_MMAP, args: [6]uint64{0, 4096, readWrite, anonymous}}) != seccomp.ActionAllow {
+		t.Error("memory is denied")
 	}
 }
