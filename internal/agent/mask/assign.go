@@ -9,6 +9,7 @@ import (
 // assignment masks the value of a name with = or : at i behind it, and returns where to go on.
 func (p *pass) assignment(i int) int {
 	name, quotes := nameBefore(p.b, i)
+	p.steps += len(name) + len(quotes)
 	how := p.rules.match(name)
 	if how == never {
 		return i + 1
@@ -28,7 +29,7 @@ func (p *pass) assignment(i int) int {
 	if v.to <= v.from || alreadyMasked(p.b[v.from:v.to]) || literal(p.b[v.from:v.to]) {
 		return max(at, i+1)
 	}
-	if v.opaque && v.to-v.from > longestInText || (v.opaque || v.prose) && !opaque(p.b[v.from:v.to]) {
+	if v.opaque && v.to-v.from > longestInText || (v.opaque || v.prose) && !p.opaque(p.b[v.from:v.to]) {
 		return max(at, i+1)
 	}
 	p.all = append(p.all, span{v.from, v.to, v.with(p.b)})
@@ -108,7 +109,7 @@ func (p *pass) read(v *value, name []byte) {
 		if n := bytes.Index(b[v.from:], quotes); n >= 0 {
 			v.to += n
 		} else {
-			v.to = lineEnd(b, v.from)
+			v.to = p.unclosed(b, v.from)
 		}
 		for len(quotes) == 1 && v.to < len(b) && v.to > v.from && b[v.to-1] == '\\' { // an escaped quotation mark
 			n := bytes.Index(b[v.to+1:], quotes)
@@ -118,6 +119,7 @@ func (p *pass) read(v *value, name []byte) {
 			}
 			v.to += 1 + n
 		}
+		p.steps += v.to - v.from
 		return
 	}
 	if len(v.quotes) > 0 && (b[v.from] == '{' || b[v.from] == '[') && !beginsMasked(b[v.from:]) {
@@ -125,6 +127,7 @@ func (p *pass) read(v *value, name []byte) {
 			return
 		}
 		v.bare, v.to = true, closing(b, v.from)
+		p.steps += v.to - v.from
 		return
 	}
 	w := p.wordAt(v.from)
@@ -134,10 +137,22 @@ func (p *pass) read(v *value, name []byte) {
 		return
 	}
 	if from, to := header(b, v.from, v.to, w.equals, name); to > 0 {
+		p.steps += to - v.from
 		v.from, v.to = from, to
 		return
 	}
 	v.prose = !v.attached && w.followed
+}
+
+// unclosed returns where a value from i on ends whose quotation mark is not closed: with its line, or after many of them with the text, as
+// each was looked for in all the rest.
+func (p *pass) unclosed(b []byte, i int) int {
+	const most = 16
+	p.steps += len(b) - i
+	if p.open++; p.open > most && len(b) == len(p.b) {
+		return len(b)
+	}
+	return lineEnd(b, i)
 }
 
 // An unquoted is a stretch of text without a character that ends a value.
@@ -156,6 +171,7 @@ func (p *pass) wordAt(i int) unquoted {
 				w.equals = w.to
 			}
 		}
+		p.steps += w.to - i
 		w.followed = wordFollows(p.b, w.to)
 		p.word = w
 	}

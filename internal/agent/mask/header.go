@@ -26,6 +26,7 @@ func (p *pass) after(scheme string, credentials func([]byte) bool) {
 		for end < len(p.b) && tokenChar(p.b[end]) {
 			end++
 		}
+		p.steps += n + end - i
 		if credentials(p.b[i:end]) {
 			p.all = append(p.all, span{i, end, Masked})
 		}

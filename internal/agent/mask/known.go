@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
 // MinKnown is the length in bytes from which on a Known looks for a secret: shorter ones occur in ordinary text.
@@ -86,30 +88,43 @@ func base64At(plain []byte, offset int) needle {
 // Bytes returns b with "[masked]" in the place of each secret, and whether there was one; without one it returns b itself. A
 // string of JSON that holds a secret stays a string of JSON.
 func (k *Known) Bytes(b []byte) (masked []byte, found bool) {
+	masked, found, through := k.look(b)
+	if !through {
+		return []byte(Masked), true
+	}
+	return masked, found
+}
+
+// look is Bytes. It returns false for through where the text has to be hidden whole.
+func (k *Known) look(b []byte) (masked []byte, found, through bool) {
 	if k == nil || len(b) == 0 {
-		return b, false
+		return b, false, true
 	}
 	if k.all {
-		return []byte(Masked), true
+		return nil, false, false
 	}
 	s := newScan(k, b)
 	if !s.run() {
-		return []byte(Masked), true
+		return nil, false, false
 	}
 	if all := s.found(); len(all) > 0 {
-		return replace(b, all), true
+		return replace(b, all), true, true
 	}
-	return b, false
+	return b, false, true
 }
 
-// JSON is Bytes of a value, which stays one: of a number that is a secret, a text is left.
+// JSON is Bytes of a value, which stays one: of a number that is a secret, a text is left. Of a long one that the context ends before it is looked
+// through, nothing is left but that it is an object or a list.
 func (k *Known) JSON(raw json.RawMessage) (masked json.RawMessage, found bool) {
 	if k == nil || len(raw) == 0 {
 		return raw, false
 	}
 	if !k.all {
-		out, found := k.Bytes(raw)
-		if !found || json.Valid(out) {
+		out, found, through := k.look(raw)
+		switch {
+		case !through:
+			return hidden(raw), true
+		case !found || json.Valid(out):
 			return out, found
 		}
 	}
@@ -124,6 +139,17 @@ func (k *Known) JSON(raw json.RawMessage) (masked json.RawMessage, found bool) {
 		return quotedMask, true
 	}
 	return out, true
+}
+
+// hidden is a value of the kind of raw that says nothing else of it.
+func hidden(raw json.RawMessage) json.RawMessage {
+	switch raw[min(rawjson.SkipSpace(raw, 0), len(raw)-1)] {
+	case '{':
+		return json.RawMessage(`{` + string(quotedMask) + `:null}`)
+	case '[':
+		return json.RawMessage(`[` + string(quotedMask) + `]`)
+	}
+	return quotedMask
 }
 
 // value masks the texts and numbers of a decoded value.

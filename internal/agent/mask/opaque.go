@@ -28,6 +28,12 @@ func opaque(b []byte) bool {
 	return digits > 0 && digits < len(b) && random
 }
 
+// opaque is opaque, counted.
+func (p *pass) opaque(b []byte) bool {
+	p.steps += min(len(b), longestOpaque)
+	return opaque(b)
+}
+
 // changesAt reports whether letters and digits, or small and capital letters, meet before b[i]. One capital at the beginning of a
 // word is no change.
 func changesAt(b []byte, i int) bool {

@@ -20,17 +20,20 @@ type pass struct {
 	b       []byte // the text at hand
 	all     spans  // what is to be masked in it
 	word    unquoted
+	open    int // quotation marks in it that nothing closes
 	scratch []byte
 	depth   int // of the address that the text is a parameter of
 
 	until  context.Context // with which the pass ends; nil for none
 	looked int             // bytes since until was asked
 	over   bool            // it has ended
+	steps  int             // bytes that were looked at, each as often as it was
 }
 
 // ends reports whether the pass is to end, which has looked at so many bytes more.
 func (p *pass) ends(more int) bool {
 	const between = 64 << 10
+	p.steps += more
 	if p.looked += more; p.until != nil && p.looked >= between {
 		p.looked, p.over = 0, p.over || p.until.Err() != nil
 	}
@@ -59,6 +62,7 @@ func (p *pass) json(raw json.RawMessage) (masked json.RawMessage, changed bool) 
 			continue
 		}
 		end := rawjson.StringEnd(raw, i)
+		p.steps += end - i
 		if text, hit := p.quoted(raw[i:end]); hit {
 			put(i, end, text)
 		}
@@ -70,6 +74,7 @@ func (p *pass) json(raw json.RawMessage) (masked json.RawMessage, changed bool) 
 		value := rawjson.SkipSpace(raw, colon+1)
 		if p.member(raw[i:end], raw[value:], depth == 1) {
 			i = rawjson.ValueEnd(raw, value)
+			p.steps += i - value
 			p.leaves(raw[value:i])
 			put(value, i, quotedMask)
 			continue

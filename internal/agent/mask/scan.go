@@ -14,8 +14,10 @@ type scan struct {
 	plain   folding
 	reading reading
 	escapes bool // there is something to take back
+	clear   int  // before it nothing begins: it was looked at
 
 	everyLetter bool // none is skipped: a test compares
+	passed      int  // letters that were looked at to be skipped
 }
 
 func newScan(k *Known, b []byte) *scan {
@@ -42,7 +44,7 @@ func (s *scan) run() bool {
 			}
 			look = i + between
 		}
-		if !s.everyLetter && s.idle(i) {
+		if !s.everyLetter && i >= s.clear && s.idle(i) {
 			i = s.skip(i)
 		}
 		l := letter{s.b[i], i, i + 1}
@@ -70,10 +72,13 @@ func (s *scan) skip(i int) int {
 	for next+1 < len(s.b) && !s.k.begins.have(s.b[next], s.b[next+1]) {
 		next++
 	}
+	s.clear = next
 	for next--; next > i && s.b[next] <= ' '; { // they count for nothing in base64
 		next--
 	}
-	return max(next, i)
+	next = max(next, i)
+	s.passed += 2*s.clear - i - next + 1
+	return next
 }
 
 // pushMeant takes a letter without escapes.
@@ -108,8 +113,10 @@ func (s *scan) found() (all spans) {
 	return all
 }
 
-// steps is how many nodes were looked at.
-func (s *scan) steps() int { return s.written.steps + s.meant.steps + s.encoded.steps }
+// steps is how many letters and nodes were looked at.
+func (s *scan) steps() int {
+	return s.passed + s.reading.steps + s.written.steps + s.meant.steps + s.encoded.steps
+}
 
 // A view is a text in one form, with what was found in it.
 type view struct {

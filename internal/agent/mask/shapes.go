@@ -78,8 +78,9 @@ func nextRun(b []byte, i int) (from, to int) {
 	return len(b), len(b)
 }
 
-// findShapes adds the secrets that have a well-known form.
-func findShapes(b []byte, all spans) spans {
+// findShapes finds the secrets that have a well-known form.
+func (p *pass) findShapes() {
+	b := p.b
 	for from, to := nextRun(b, 0); from < len(b); from, to = nextRun(b, to) {
 		lastDot := max(from, to-leastJWT) // behind it no JSON Web Token begins
 		for lastDot > from && b[lastDot] != '.' {
@@ -92,17 +93,16 @@ func findShapes(b []byte, all spans) spans {
 			if i == from+2 && alphanumeric(b[i-1]) && (from == 0 || b[from-1] != '%') {
 				continue // behind a percent sign the two first digits are those of an escape
 			}
-			if end := shapeEnd(b[:to], i, lastDot); end > 0 {
-				all = append(all, span{i, end, Masked})
+			if end := p.shapeEnd(b[:to], i, lastDot); end > 0 {
+				p.all = append(p.all, span{i, end, Masked})
 				i = end
 			}
 		}
 	}
-	return all
 }
 
 // shapeEnd returns where the secret ends that begins at i, 0 if none does.
-func shapeEnd(b []byte, i, lastDot int) int {
+func (p *pass) shapeEnd(b []byte, i, lastDot int) int {
 	if i < lastDot {
 		if end := jwtEnd(b, i); end > 0 {
 			return end
@@ -121,6 +121,7 @@ func shapeEnd(b []byte, i, lastDot int) int {
 		for end < most && s.rest(b[end]) {
 			end++
 		}
+		p.steps += end - i
 		if n := end - i - len(s.prefix); n == s.least || n > s.least && !s.exact {
 			return end
 		}

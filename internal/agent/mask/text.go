@@ -21,7 +21,7 @@ func (p *pass) text(b []byte) (masked []byte, changed bool) {
 	if p.rules == nil || len(b) < shortest || !suspicious(b) {
 		return b, false
 	}
-	p.b, p.all, p.word = b, nil, unquoted{}
+	p.b, p.all, p.word, p.open = b, nil, unquoted{}, 0
 	if !p.find() {
 		return []byte(Masked), true
 	}
@@ -57,7 +57,7 @@ func (p *pass) find() bool {
 	if p.ends(len(p.b) - was) {
 		return false
 	}
-	p.all = findShapes(p.b, p.all)
+	p.findShapes()
 	p.findCredentials()
 	return true
 }
@@ -78,6 +78,7 @@ func (p *pass) findPEM() {
 		}
 		from := i + n
 		i = from + len(pemBegin)
+		p.steps += n
 		head := p.b[i:min(len(p.b), i+80)]
 		if end := bytes.Index(head, dashes); end < 0 || !bytes.Contains(head[:end], pemKind) {
 			continue
@@ -88,6 +89,7 @@ func (p *pass) findPEM() {
 				to = i + n + len(pemEnd) + m + len(dashes)
 			}
 		}
+		p.steps += to - i
 		p.all = append(p.all, span{from, to, Masked})
 		i = to
 	}

@@ -17,6 +17,7 @@ func (p *pass) url(i int) int {
 	for end < len(p.b) && p.b[end] > ' ' && strings.IndexByte("\"<>\\`", p.b[end]) < 0 {
 		end++
 	}
+	p.steps += end - at
 	rest := p.b[at:end]
 	host := len(rest)
 	if n := bytes.IndexAny(rest, "/?#"); n >= 0 {
@@ -109,6 +110,7 @@ func (p *pass) parameter(name, v []byte) string {
 	}
 	inner := pass{rules: p.rules, keep: p.keep, depth: p.depth + 1}
 	masked, changed := inner.text(text)
+	p.steps += inner.steps
 	if !changed {
 		return ""
 	}

@@ -28,6 +28,8 @@ type reading struct {
 	held [16]letter // from a character on that may begin an escape; a ring
 	head int
 	n    int
+
+	steps int // letters that were looked at as parts of escapes
 }
 
 // push reads one letter.
@@ -71,8 +73,10 @@ func (r *reading) escape() (meant string, size int) {
 	for i := range r.n {
 		text[i] = r.held[(r.head+i)&15].c
 	}
+	r.steps += r.n
 	for i := range r.n - 1 {
 		if introduces(text[i]) {
+			r.steps += r.n - i
 			if meant := meaning(text[i:r.n]); meant != "" {
 				return meant, r.n - i
 			}
