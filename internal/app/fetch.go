@@ -8,10 +8,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/fair"
 	"github.com/recurgentd/recurgentd/internal/runtime/connections"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -19,10 +21,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres"
 )
 
+// heavyFrom is from how many bytes on work over them waits for a place: masking so many takes several milliseconds.
+const heavyFrom = 64 << 10
+
 // openFetch makes what performs the fetches of programs. The connections of a program's namespace put credentials into them.
 func (a *App) openFetch(o Options, p *parts) error {
 	fo := fetch.DefaultOptions()
 	fo.MaxBody, fo.OnResult = int(o.FetchMax), p.metrics.Fetch
+	p.heavy = fair.NewHeavy[agent.Owner](int64(max(1, goruntime.GOMAXPROCS(0)/2)), heavyFrom)
+	fo.Heavy = p.heavy
 	t, err := fetch.NewTransport(fetch.TransportOptions{Allow: o.FetchAllow, Timeout: fo.Timeout})
 	if err != nil {
 		return err

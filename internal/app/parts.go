@@ -19,6 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/cluster"
+	"github.com/recurgentd/recurgentd/internal/fair"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
@@ -46,6 +47,7 @@ type parts struct {
 	native    *tier.Tier
 	transport *fetch.Transport
 	fetch     *fetch.Client
+	heavy     *fair.Heavy[agent.Owner]
 	room      *files.Room
 	spend     *spend.Ledger
 	database  *postgres.Store  // shared, where it is a database
@@ -171,7 +173,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p parts) error {
 	}
 	ro.Shared = p.shared != nil
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.pool, p.model, p.metrics, p.tracer, a.log
-	ro.Native = p.native
+	ro.Native, ro.Heavy = p.native, p.heavy
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()

@@ -1,5 +1,5 @@
 // Package fair divides what a daemon has among those who use it. A Share is a number of units, such as bytes or places, of
-// which no owner can take so much that the others find none. Rates and Lines hold single owners to limits of their own.
+// which no owner can take so much that the others find none; Heavy divides places for long work so. Rates and Lines hold single owners to limits of their own.
 //
 // Owners are named by any comparable key. What is known of an owner that holds nothing and waits for nothing is dropped.
 // The package knows nothing of HTTP, of calls, or of what the units are.

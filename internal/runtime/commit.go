@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -69,29 +70,16 @@ type remains struct {
 	pattern agent.PatternEvent
 }
 
-// persist writes the call to the store, then reports it to metrics and traces.
+// persist writes the call to the store, then reports it to metrics and traces. What takes long is done in the owner's share, also of a call that
+// has ended: it has to be kept.
 func (a *answered) persist() (CallResult, error) {
 	r := a.r
-	n := a.notice()
-	a.weak = len(n.weak) > 0
-	took := agent.Milliseconds(r.o.Now().Sub(a.started))
-	kept := &remains{reply: a.reply(took)}
-	body, err := replyCode.Marshal(&kept.reply, 768+len(a.outcome.Value))
+	kept := &remains{}
+	body, err := a.prepare(kept)
 	if err != nil {
 		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", a.id, err)
 	}
 	commit := &kept.commit
-	*commit = store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
-		Tools: a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Fence: a.fence, Ordered: a.leaveTurn}
-	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
-	if a.kept {
-		commit.Effects, a.hidden = a.maskJSON(a.last.result.Effects.Journal)
-	}
-	commit.Log = a.logEntry(n, &commit.Record)
-	if a.key != nil {
-		commit.Reply = body
-	}
-	a.keepContent(kept)
 	commit.Files = a.newFiles()
 	began := r.o.Now()
 	if err := r.commitCall(commit); err != nil {
@@ -108,6 +96,35 @@ func (a *answered) persist() (CallResult, error) {
 	r.metrics.ObserveCall(&commit.Log, a.stages)
 	a.countSaved()
 	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, Role: a.role, Method: a.method, OK: a.outcome.OK()}, nil
+}
+
+// prepare makes the reply and what is committed, files apart.
+func (a *answered) prepare(kept *remains) (body []byte, err error) {
+	owner, weight := a.r.Owner(a.owner), len(a.outcome.Value)+len(a.last.result.Effects.Journal)
+	if err := a.r.o.Heavy.Enter(context.Background(), owner, weight); err != nil { // whoever has a place gives it back: what it does there waits for nothing
+		return nil, err
+	}
+	defer a.r.o.Heavy.Leave(owner, weight)
+	n := a.notice()
+	a.weak = len(n.weak) > 0
+	took := agent.Milliseconds(a.r.o.Now().Sub(a.started))
+	kept.reply = a.reply(took)
+	if body, err = replyCode.Marshal(&kept.reply, 768+len(a.outcome.Value)); err != nil {
+		return nil, err
+	}
+	commit := &kept.commit
+	*commit = store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
+		Tools: a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Fence: a.fence, Ordered: a.leaveTurn}
+	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
+	if a.kept {
+		commit.Effects, a.hidden = a.maskJSON(a.last.result.Effects.Journal)
+	}
+	commit.Log = a.logEntry(n, &commit.Record)
+	if a.key != nil {
+		commit.Reply = body
+	}
+	a.keepContent(kept)
+	return body, nil
 }
 
 // notAppended logs and counts a call whose commit failed. Such a call has no history record and no entry in the call log.

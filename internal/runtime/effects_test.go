@@ -89,10 +89,10 @@ func (x *outside) Grants(method string) bool {
 	defer x.mu.Unlock()
 	return slices.Contains(x.granted, method)
 }
-func (x *outside) Sign(context.Context, *http.Request) error { return nil }
-func (x *outside) Renew(context.Context) bool                { return false }
-func (x *outside) Mask(text []byte) []byte                   { return text }
-func (x *outside) IdempotencyHeader() string                 { return "" }
+func (x *outside) Sign(context.Context, *http.Request) error  { return nil }
+func (x *outside) Renew(context.Context) bool                 { return false }
+func (x *outside) Mask(_ context.Context, text []byte) []byte { return text }
+func (x *outside) IdempotencyHeader() string                  { return "" }
 
 // program makes a program of steps: "GET http://host/path", "POST http://host/path body", "call role.method", "panic" or "panic once".
 // It ends in the first failure of a step, as its own error, else in the JSON value "done".

@@ -117,6 +117,11 @@ func (s *selected) check(ctx context.Context, j *judged) (err error) {
 	if s.terms.schema == nil {
 		return nil
 	}
+	owner, weight := s.r.Owner(s.owner), len(j.result.Value)
+	if err := s.r.o.Heavy.Enter(ctx, owner, weight); err != nil {
+		return err
+	}
+	defer s.r.o.Heavy.Leave(owner, weight)
 	if j.violation, err = s.terms.schema.CheckCall(ctx, j.result.Value, s.args, s.kwargs); err != nil {
 		return err
 	}

@@ -77,6 +77,9 @@ func (l *lifetime) Done() <-chan struct{} {
 func (l *lifetime) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.Context == nil {
+		return nil // it has not begun, as that of a replay, which has none
+	}
 	if l.inner == nil && !l.over && l.Context.Err() == nil && (l.until.IsZero() || time.Now().Before(l.until)) {
 		return nil
 	}

@@ -148,14 +148,16 @@ func (c *opened) secretName(p *agent.Parameter) string {
 }
 
 // mask hides secrets in text that is stored or shown to a model.
-func (c *opened) mask(text string) string { return c.shown().known.String(c.rules.Text(text)) }
+func (c *opened) mask(text string) string {
+	return c.shown().known.String(c.rules.Until(&c.life).Text(text))
+}
 
 // clip is a value for a model, secrets masked before it is cut.
 func (c *opened) clip(value string) string { return Clip(c.mask(value), 300) }
 
 // maskJSON hides secrets in a value that is stored or shown to a model.
 func (c *opened) maskJSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
-	masked, byRules := c.rules.JSON(raw)
+	masked, byRules := c.rules.Until(&c.life).JSON(raw)
 	masked, known := c.shown().known.JSON(masked)
 	return masked, byRules || known
 }

@@ -97,7 +97,9 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 	if err := r.checkCall(&q); err != nil {
 		return nil, nil, CallResult{}, err
 	}
-	c = r.newCall(q, session)
+	if c, err = r.newInShare(ctx, q, session); err != nil {
+		return nil, nil, CallResult{}, err
+	}
 	if err := c.readInputHistory(ctx); err != nil {
 		return nil, nil, CallResult{}, err
 	}
@@ -134,6 +136,16 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 	c.watchKey()
 	c.beginSpan(q.TraceParent, nil)
 	return &c.life, c, CallResult{}, nil
+}
+
+// newInShare is newCall in the owner's share: masking a long input takes long.
+func (r *Runtime) newInShare(ctx context.Context, q CallRequest, session agent.Session) (*opened, error) {
+	owner, weight := r.Owner(q.Owner), q.bytes()
+	if err := r.o.Heavy.Enter(ctx, owner, weight); err != nil {
+		return nil, err
+	}
+	defer r.o.Heavy.Leave(owner, weight)
+	return r.newCall(q, session), nil
 }
 
 // close gives back what open took, but for the place in the queue.

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/fair"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -18,17 +19,18 @@ import (
 
 // Options configures a Runtime. Start from DefaultOptions.
 type Options struct {
-	Store     store.Store        // required
-	Namespace agent.Namespace    // whose calls it runs
-	Shared    bool               // other replicas use the store, too
-	Sandbox   sandbox.Sandbox    // required
-	Provider  provider.Provider  // required
-	Metrics   *telemetry.Metrics // required
-	Tracer    *telemetry.Tracer  // nil: no traces
-	Native    *tier.Tier         // compiles programs; nil: none is. The caller stops it
-	Files     *files.Keeper      // nil: programs have no files
-	Spend     *spend.Account     // which requests to the model are charged to; nil: none are
-	Owners    Owners             // which replica runs the calls of a session; nil: there are no others
+	Store     store.Store              // required
+	Namespace agent.Namespace          // whose calls it runs
+	Shared    bool                     // other replicas use the store, too
+	Sandbox   sandbox.Sandbox          // required
+	Provider  provider.Provider        // required
+	Metrics   *telemetry.Metrics       // required
+	Tracer    *telemetry.Tracer        // nil: no traces
+	Native    *tier.Tier               // compiles programs; nil: none is. The caller stops it
+	Files     *files.Keeper            // nil: programs have no files
+	Spend     *spend.Account           // which requests to the model are charged to; nil: none are
+	Heavy     *fair.Heavy[agent.Owner] // for what takes long over bytes of a call; nil: nobody waits
+	Owners    Owners                   // which replica runs the calls of a session; nil: there are no others
 	Logger    zerolog.Logger
 	Now       func() time.Time // the clock of records and windows
 

@@ -38,7 +38,7 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 	for _, arg := range in.args {
 		size += len(arg)
 	}
-	if size > agent.MaxFixtureBytes { // before its value is masked, which takes longer than the rest of a large call
+	if size > agent.MaxFixtureBytes || len(a.outcome.Value)+len(a.result.Effects.Journal) > 4*agent.MaxFixtureBytes { // before it is masked, which takes longer than the rest of a large call
 		return nil, false
 	}
 	facts := a.result.Facts
@@ -59,6 +59,9 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 			return nil, false
 		}
 		f.Context, ofContext = c.maskJSON(raw)
+	}
+	if c.life.Err() != nil { // a part of it may be hidden whole
+		return nil, false
 	}
 	return f, in.masked || ofValue || ofEffects || ofContext
 }

@@ -40,6 +40,15 @@ type CallRequest struct {
 	Follow func(*progress.Log) // is given what the call reports, before the call begins; nil: nobody follows it from there
 }
 
+// bytes is how much the call brings.
+func (q *CallRequest) bytes() int {
+	n := len(q.Kwargs) + len(q.History)
+	for _, arg := range q.Args {
+		n += len(arg)
+	}
+	return n
+}
+
 // Reply is the answer to a call.
 type Reply struct {
 	CallID    string        `json:"call_id"`

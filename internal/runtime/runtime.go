@@ -5,6 +5,10 @@
 // Changes that a failed attempt made to the context are dropped. An interrupted call lowers no program's health. The
 // package knows nothing of HTTP and nothing of what people do with tools (package operator); store, sandbox, provider,
 // clock and metrics are passed in.
+//
+// What it does over the bytes of a call (masking, checks, encoding, comparing, looking for weak answers and known tools) takes a time linear in them,
+// or n log n where keys are sorted; how much of the registry it looks at is bounded. From 64 KiB on such work waits for a place in its owner's share
+// (Options.Heavy), and checks and masking end with the call.
 package runtime
 
 import (

@@ -2,7 +2,7 @@
 // sees an answer without them: an echo is masked, an error names the connection and no secret. A secret is read at each use, so that a
 // new one counts from the next request on, and access tokens of the old one are dropped.
 //
-// It knows nothing of programs, of prompts or of the REST interface.
+// It knows nothing of programs, of prompts or of the REST interface. An echo is looked for in one pass over a body.
 package connections
 
 import (

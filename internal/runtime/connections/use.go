@@ -113,10 +113,10 @@ func (u *use) Renew(ctx context.Context) bool {
 }
 
 // Mask is part of fetch.Connection.
-func (u *use) Mask(text []byte) []byte {
+func (u *use) Mask(ctx context.Context, text []byte) []byte {
 	u.mu.Lock()
 	known := u.known
 	u.mu.Unlock()
-	masked, _ := known.Bytes(text)
+	masked, _ := known.Until(ctx).Bytes(text)
 	return masked
 }

@@ -28,8 +28,8 @@ type Connection interface {
 	// Renew reports whether a request that was answered 401 is worth sending once more, signed anew: the credential
 	// had expired and another one can be had.
 	Renew(ctx context.Context) bool
-	// Mask replaces every echo of the credential. The result may share memory with text.
-	Mask(text []byte) []byte
+	// Mask replaces every echo of the credential, or a long text where ctx ends before it is looked through. The result may share memory with text.
+	Mask(ctx context.Context, text []byte) []byte
 	// IdempotencyHeader names the header that carries a key for each write, "" for none.
 	IdempotencyHeader() string
 }

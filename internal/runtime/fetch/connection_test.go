@@ -40,7 +40,7 @@ func (f *fakeConnection) Sign(_ context.Context, r *http.Request) error {
 func (f *fakeConnection) Renew(context.Context) bool {
 	return f.secret.Add(1) > 0 && f.renews.Add(1) > 0
 }
-func (f *fakeConnection) Mask(text []byte) []byte {
+func (f *fakeConnection) Mask(_ context.Context, text []byte) []byte {
 	return []byte(strings.ReplaceAll(string(text), f.token(), "[masked]"))
 }
 func (f *fakeConnection) IdempotencyHeader() string { return "" }

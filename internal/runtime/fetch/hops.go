@@ -22,10 +22,12 @@ type hops struct {
 	at           *url.URL
 	hop          int
 	reader       bodyReader
-	cache        bool              // kept answers are accepted
-	kept         *httpcache.Answer // of this hop, where they are; nil otherwise
-	connection   Connection        // of this hop; nil for none
-	used         []Connection      // that signed a request: their credentials may be echoed from now on
+	enter        func(bytes int) error // waits for a place for the work over a body
+	leave        func(bytes int)       // gives it back
+	cache        bool                  // kept answers are accepted
+	kept         *httpcache.Answer     // of this hop, where they are; nil otherwise
+	connection   Connection            // of this hop; nil for none
+	used         []Connection          // that signed a request: their credentials may be echoed from now on
 
 	home    *url.URL // the address that the program named
 	asked   string   // the name of its connection; "" for none
@@ -41,7 +43,7 @@ func (h *hops) follow(ctx context.Context) (*recurgent.Response, error) {
 		}
 		next, redirected := redirectTarget(h.at, answer)
 		if !redirected {
-			return h.read(answer)
+			return h.read(ctx, answer)
 		}
 		answer.Body.Close()
 		if h.hop == maxRedirects {
@@ -119,7 +121,7 @@ func (h *hops) redirect(next *url.URL, status int) error {
 		h.header.Del("Content-Type")
 	}
 	if next.Scheme != h.at.Scheme || next.Host != h.at.Host {
-		if h.mask(next.String()) != next.String() {
+		if h.mask(context.Background(), next.String()) != next.String() {
 			return &Refusal{KindRedirectDenied, "the redirect would carry a connection's credential to another host"}
 		}
 		h.header = ownHeader() // what the program set was meant for the host that it named: any of it may be a secret
@@ -129,7 +131,7 @@ func (h *hops) redirect(next *url.URL, status int) error {
 }
 
 // read reads the answer of the last hop, without echoes of credentials.
-func (h *hops) read(answer *http.Response) (*recurgent.Response, error) {
+func (h *hops) read(ctx context.Context, answer *http.Response) (*recurgent.Response, error) {
 	body, err := h.reader.read(answer)
 	if err != nil {
 		return nil, err
@@ -137,21 +139,27 @@ func (h *hops) read(answer *http.Response) (*recurgent.Response, error) {
 	if h.kept != nil {
 		h.kept.Keep()
 	}
+	size := len(body)
+	if err := h.enter(size); err != nil {
+		return nil, err
+	}
+	defer h.leave(size)
 	for _, c := range h.used {
-		body = c.Mask(body)
+		body = c.Mask(ctx, body)
 	}
 	r := response(answer, body)
 	header := make(map[string]string, len(r.Header))
 	for name, value := range r.Header {
-		header[h.mask(name)] = h.mask(value)
+		header[h.mask(ctx, name)] = h.mask(ctx, value)
 	}
 	r.Header = header
+	h.note.describe(r)
 	return r, nil
 }
 
-func (h *hops) mask(s string) string {
+func (h *hops) mask(ctx context.Context, s string) string {
 	for _, c := range h.used {
-		s = string(c.Mask([]byte(s)))
+		s = string(c.Mask(ctx, []byte(s)))
 	}
 	return s
 }
@@ -161,8 +169,9 @@ func (h *hops) maskError(err error) error {
 	if err == nil || len(h.used) == 0 {
 		return err
 	}
-	r := refusalOf(&maskedError{err, h.mask})
-	return &Refusal{r.Kind, h.mask(r.Message)}
+	mask := func(s string) string { return h.mask(context.Background(), s) } // they are short
+	r := refusalOf(&maskedError{err, mask})
+	return &Refusal{r.Kind, mask(r.Message)}
 }
 
 // A maskedError has its text masked before anybody cuts it, which may leave a part of a secret.

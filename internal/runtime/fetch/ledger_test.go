@@ -28,12 +28,12 @@ func (g *grants) Connect(_ Caller, _ string, at *url.URL) Connection {
 	}
 	return g
 }
-func (g *grants) Name() string                              { return "grants" }
-func (g *grants) Grants(method string) bool                 { return slices.Contains(g.methods, method) }
-func (g *grants) Sign(context.Context, *http.Request) error { return nil }
-func (g *grants) Renew(context.Context) bool                { return false }
-func (g *grants) Mask(text []byte) []byte                   { return text }
-func (g *grants) IdempotencyHeader() string                 { return g.header }
+func (g *grants) Name() string                               { return "grants" }
+func (g *grants) Grants(method string) bool                  { return slices.Contains(g.methods, method) }
+func (g *grants) Sign(context.Context, *http.Request) error  { return nil }
+func (g *grants) Renew(context.Context) bool                 { return false }
+func (g *grants) Mask(_ context.Context, text []byte) []byte { return text }
+func (g *grants) IdempotencyHeader() string                  { return g.header }
 
 // An upstream counts what it got.
 type upstream struct {
