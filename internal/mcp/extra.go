@@ -24,6 +24,9 @@ type extraTool struct {
 	run  func(s *Server, ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error)
 }
 
+// maxQuery bounds a query of find_tools, in bytes.
+const maxQuery = 2000
+
 // listed is the extra tool that is added anew to have the SDK notify subscribers; see Bridge.
 const listed = "find_tools"
 
@@ -111,6 +114,9 @@ func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, argument
 	}{Limit: 10}
 	if err := decode(arguments, &in); err != nil {
 		return refused(err), nil
+	}
+	if len(in.Query) > maxQuery {
+		return refused(&agent.InputError{Pointer: "/query", Detail: fmt.Sprintf("must have at most %d bytes", maxQuery)}), nil
 	}
 	if in.Limit < 1 || in.Limit > 50 {
 		return refused(&agent.InputError{Pointer: "/limit", Detail: "must be 1 to 50"}), nil

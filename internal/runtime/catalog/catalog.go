@@ -4,7 +4,8 @@
 // for its audience, one bounded line, without characters that nobody sees, and marked where no person wrote it.
 //
 // A catalog follows the store's feed of changes, from its first use on. Each answer reflects every change that was
-// acknowledged before the question. The package knows nothing of protocols.
+// acknowledged before the question. The package knows nothing of protocols. A page of the list, and a search of at most 32 words, look at each tool
+// once; of a tool a search reads some two thousand characters.
 package catalog
 
 import (
@@ -50,9 +51,9 @@ type Catalog struct {
 
 // An entry is a method that has a program. It does not change: another one takes its place.
 type entry struct {
+	of    source
 	name  string  // of its tools; "" until the table has given one
 	shown []shown // the first one that is for a reader counts
-	why   string  // why nobody is offered it; "" where it is listed
 }
 
 // A shown is a method as some readers see it.
@@ -71,13 +72,9 @@ func (e *entry) to(r agent.Reader) *Tool {
 	return nil
 }
 
-func (e *entry) same(other *entry) bool {
-	return e.why == other.why && slices.EqualFunc(e.shown, other.shown, func(a, b shown) bool { return a.to == b.to && a.tool.same(b.tool) })
-}
-
 // named returns the entry under another name.
 func (e *entry) named(name string) *entry {
-	next := &entry{name: name, why: e.why, shown: slices.Clone(e.shown)}
+	next := &entry{of: e.of, name: name, shown: slices.Clone(e.shown)}
 	for i := range next.shown {
 		t := *next.shown[i].tool
 		t.Name = name
@@ -145,8 +142,8 @@ func (c *Catalog) Find(ctx context.Context, r agent.Reader, name string) (*Tool,
 	switch {
 	case t == nil:
 		return nil, &NotFound{Name: name, Reason: unlisted}
-	case e.why != "":
-		return nil, &NotFound{Name: name, Reason: t.Title + " is not offered now: " + e.why}
+	case e.of.why != "":
+		return nil, &NotFound{Name: name, Reason: t.Title + " is not offered now: " + e.of.why}
 	}
 	return t, nil
 }

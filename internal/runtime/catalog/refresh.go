@@ -136,27 +136,59 @@ func (c *Catalog) put(m Method, a *agent.Artifact) (changed bool) {
 		delete(c.known, m)
 		return had
 	}
-	now := c.entryOf(m, a)
-	if had && now.same(was) {
+	now, all := c.sourceOf(m, a)
+	if had && now.same(&was.of) { // as most often, when a call was counted
 		return false
 	}
-	c.known[m] = now
+	e := &entry{of: now}
+	for _, d := range all {
+		e.shown = append(e.shown, shown{d.To, describe(m, d, now.serving, now.purposes)})
+	}
+	if had && now.why == was.of.why && slices.EqualFunc(e.shown, was.shown, func(a, b shown) bool { return a.to == b.to && a.tool.same(b.tool) }) {
+		e.name, e.shown = was.name, was.shown
+		c.known[m] = e
+		return false
+	}
+	c.known[m] = e
 	return true
 }
 
-func (c *Catalog) entryOf(m Method, a *agent.Artifact) *entry {
+// A source is what an entry is made of.
+type source struct {
+	serving  *agent.Generation
+	why      string // nobody is offered the method; "" where it is listed
+	purposes purposes
+	shown    []reading
+}
+
+// A reading is an interface that is shown, and to whom.
+type reading struct {
+	generation string
+	takes      *agent.Interface
+	to         agent.Audience
+}
+
+func (s *source) same(t *source) bool {
+	return s.why == t.why && s.serving.ID == t.serving.ID && slices.Equal(s.shown, t.shown) && s.purposes.equal(t.purposes)
+}
+
+func (c *Catalog) sourceOf(m Method, a *agent.Artifact) (s source, all []agent.Description) {
 	g, why := c.o.Serving(a)
-	e := &entry{why: strings.ReplaceAll(why, "_", " ")}
+	s = source{serving: g, why: strings.ReplaceAll(why, "_", " "), purposes: c.roles[m.Role]}
 	if g == nil {
-		g = a.Current()
+		s.serving = a.Current()
 	} else {
-		e.why = c.exposes(a, g)
+		s.why = c.exposes(a, g)
 	}
-	p := c.roles[m.Role]
-	for _, d := range a.Descriptions(g, p.to.All) {
-		e.shown = append(e.shown, shown{d.To, describe(m, d, g, p)})
+	all = a.Descriptions(s.serving, s.purposes.to.All)
+	for _, d := range all {
+		r := reading{to: d.To}
+		if d.Generation != nil {
+			r.generation, r.takes = d.Generation.ID, d.Generation.Interface
+		}
+		s.shown = append(s.shown, r)
 	}
-	return e
+	return s, all
 }
 
 // exposes returns why the policy hides the method that the generation answers, or "".
@@ -177,7 +209,7 @@ func (c *Catalog) list() {
 	c.revision++
 	for m, e := range c.known {
 		name := c.names.names[m]
-		if e.why != "" || name == "" {
+		if e.of.why != "" || name == "" {
 			continue
 		}
 		if e.name != name { // entries and tools are shared: they are not changed

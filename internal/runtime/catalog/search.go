@@ -11,6 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
+// maxAsked bounds the words of a query that count.
+const maxAsked = 32
+
 // Search returns at most limit of the tools that the reader is shown and that fit the words of the query, best first. A word counts most where it is a word
 // of the role or the method, less where one begins with it or where the description has it. Without words it returns
 // the first tools by name.
@@ -20,6 +23,10 @@ func (c *Catalog) Search(ctx context.Context, r agent.Reader, query string, limi
 		return nil, err
 	}
 	asked := words(query)
+	slices.Sort(asked)
+	if asked = slices.Compact(asked); len(asked) > maxAsked {
+		asked = asked[:maxAsked]
+	}
 	if len(asked) == 0 {
 		return all[:min(limit, len(all))], nil
 	}
@@ -42,7 +49,7 @@ func (c *Catalog) Search(ctx context.Context, r agent.Reader, query string, limi
 }
 
 func score(t *Tool, asked []string) (sum int) {
-	named, described := words(t.Role+" "+t.Method), words(t.about+" "+t.Signature)
+	named, described := t.named, t.described
 	for _, w := range asked {
 		switch {
 		case slices.Contains(named, w):

@@ -26,10 +26,10 @@ type Tool struct {
 	ReadOnly  bool // the program has no effects: it fetches nothing, writes no memory, calls no tools, asks no model
 	OpenWorld bool // the program may reach the network, itself or by tools that it calls
 
-	takes   *agent.Interface // nil where nothing is known
-	returns *contract.Schema // compiled Returns
-	about   string           // what Description says of the method, without what it says of the author
-	texts   bool             // a model described the parameters or the value
+	takes            *agent.Interface // nil where nothing is known
+	returns          *contract.Schema // compiled Returns
+	named, described []string         // words of the name, and of what Description says of the method and not of the author
+	texts            bool             // a model described the parameters or the value
 }
 
 // CheckValue returns nil where the value is what Returns says, or nothing is said, or ctx ends before that is known.
@@ -61,7 +61,8 @@ func describe(m Method, d agent.Description, serving *agent.Generation, p purpos
 	}
 	t.Signature = t.takes.Signature(m.Name)
 	says := p.describe(m, d)
-	t.about, t.Description = says.words, t.describedBy(says)
+	t.Description = t.describedBy(says)
+	t.named, t.described = words(m.Role+" "+m.Name), words(agent.OneLine(says.words, maxPurpose)+" "+clipped(t.Signature))
 	facts := report.Facts{}
 	if g := serving; len(g.Facts) > 0 && json.Unmarshal(g.Facts, &facts) == nil {
 		writes := len(facts.ContextWrites) > 0 || facts.UsesTools || facts.UsesDelegate
@@ -103,6 +104,9 @@ func usable(raw json.RawMessage) (schema json.RawMessage, texts bool, compiled *
 	}
 	return schema, texts, compiled
 }
+
+// clipped is the beginning of a signature, as far as it is searched.
+func clipped(signature string) string { return signature[:min(len(signature), maxPurpose)] }
 
 // maxPurpose bounds what is shown of a person's text, in characters.
 const maxPurpose = 1000
