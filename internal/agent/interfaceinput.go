@@ -11,14 +11,18 @@ func (f *Interface) Unknown(kwargs json.RawMessage) []string {
 	if f == nil || f.Open || len(kwargs) <= len("{}") {
 		return nil
 	}
-	var out []string
-	for name := range keywords(kwargs) {
-		if p, _ := f.Parameter(name); p == nil {
-			out = append(out, name)
+	unread := keywords(kwargs)
+	for i := range f.Parameters {
+		p := &f.Parameters[i]
+		delete(unread, p.Name)
+		for _, alias := range p.Aliases {
+			delete(unread, alias)
 		}
 	}
-	slices.Sort(out)
-	return out
+	if len(unread) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(unread))
 }
 
 // Arrange returns the arguments in the form in which the program reads them: a keyword that it reads by position only

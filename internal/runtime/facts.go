@@ -42,14 +42,18 @@ func (c *opened) dispatch() bool { return slices.Contains(c.policy.DispatchMetho
 
 // baked reports whether a scalar of the arguments stands in the code as a literal.
 func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
-	return slices.ContainsFunc(args, func(a json.RawMessage) bool { return bakedValue(literals, a, 0) }) || bakedValue(literals, kwargs, 0)
+	all := make(map[string]bool, len(literals))
+	for _, l := range literals {
+		all[l] = true
+	}
+	return slices.ContainsFunc(args, func(a json.RawMessage) bool { return bakedValue(all, a, 0) }) || bakedValue(all, kwargs, 0)
 }
 
-func bakedValue(literals []string, raw json.RawMessage, depth int) bool {
+func bakedValue(literals map[string]bool, raw json.RawMessage, depth int) bool {
 	const deepest = 4
 	switch kind := agent.Kind(raw); {
 	case kind == "string" || kind == "number":
-		return slices.Contains(literals, string(raw))
+		return literals[string(raw)]
 	case depth == deepest:
 		return false
 	case kind == "array":

@@ -14,6 +14,8 @@ import (
 // Bounds of the selection of known tools: its cost does not grow with the registry.
 const (
 	maxConsidered     = 1000 // best-ranked tools that are looked at
+	maxLooked         = 5000 // methods of all of them that are looked at for a word of the task
+	maxTaskNames      = 100  // keywords of the call that say something of the task
 	maxUnrelated      = 3    // shown where fewer than that are related to the task
 	maxShownMethods   = 8    // of a tool
 	maxMethodLookups  = 24   // of all tools, for signatures
@@ -36,7 +38,7 @@ func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 	see := func(t store.RankedTool) (store.RankedTool, bool) { return view.tool(ctx, t) }
 	var out []prompt.Tool
 	lookups := maxMethodLookups
-	for _, t := range relatedTools(ranked, wanted{c.role, task, limit, see}) {
+	for _, t := range relatedTools(ranked, wanted{c.role, task, limit, see, maxLooked}) {
 		known := prompt.Tool{Role: t.Tool.Role, Purpose: t.Tool.Purpose, Deliverable: t.Tool.Deliverable}
 		for _, m := range byRelation(t.Methods, task) {
 			shown := agent.Quoted(m)
@@ -81,8 +83,9 @@ func (c *selected) taskWords() map[string]bool {
 	if k := c.terms.contract; k != nil {
 		addWords(task, Clip(k.Purpose, 2000))
 	}
-	for _, name := range agent.Keywords(c.kwargs) {
-		addWords(task, name)
+	names := agent.Keywords(c.kwargs)
+	for _, name := range names[:min(len(names), maxTaskNames)] {
+		addWords(task, Clip(name, 400))
 	}
 	return task
 }
@@ -93,10 +96,16 @@ type wanted struct {
 	task  map[string]bool // words
 	limit int
 	see   func(store.RankedTool) (store.RankedTool, bool) // what the call's owner may see of a tool
+	look  int                                             // methods that may still be looked at
 }
 
 func (w *wanted) relates(t *store.RankedTool) bool {
-	return t.Tool.Role == w.own || relates(w.task, t.Tool.Role, t.Tool.Purpose) || slices.ContainsFunc(t.Methods[:min(len(t.Methods), maxConsidered)], func(m string) bool { return relates(w.task, m) })
+	if t.Tool.Role == w.own || relates(w.task, t.Tool.Role, t.Tool.Purpose) {
+		return true
+	}
+	look := t.Methods[:min(len(t.Methods), w.look)]
+	w.look -= len(look)
+	return slices.ContainsFunc(look, func(m string) bool { return relates(w.task, m) })
 }
 
 // relatedTools selects of the ranked tools, in their order.

@@ -27,7 +27,7 @@ func TestRelatedTools(t *testing.T) {
 		addWords(words, own)
 		addWords(words, task)
 		var out []string
-		for _, r := range relatedTools(ranked, wanted{own, words, limit, seeAll}) {
+		for _, r := range relatedTools(ranked, wanted{own, words, limit, seeAll, maxLooked}) {
 			out = append(out, r.Tool.Role)
 		}
 		return strings.Join(out, " ")
@@ -52,7 +52,7 @@ func TestRelatedTools(t *testing.T) {
 	if got := roles("tax", "income", 1); got != "thing_3" {
 		t.Errorf("got %s", got)
 	}
-	if got := relatedTools(nil, wanted{"x", nil, 12, seeAll}); len(got) != 0 {
+	if got := relatedTools(nil, wanted{"x", nil, 12, seeAll, maxLooked}); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
 }

@@ -193,9 +193,12 @@ func (s *scanner) at(c byte) bool {
 	return false
 }
 
+// maxPointer bounds the pointer of an error, in bytes: what was added last, nearest to the top, is left out beyond it.
+const maxPointer = 4 << 10
+
 // within adds a step to the pointer of an error that comes up from deeper.
 func within(err error, name string) error {
-	if e, ok := err.(*Error); ok {
+	if e, ok := err.(*Error); ok && len(e.Pointer)+len(name) <= maxPointer {
 		e.Pointer = Pointer("", name) + e.Pointer
 	}
 	return err

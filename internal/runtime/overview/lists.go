@@ -188,6 +188,8 @@ func (o *Overview) Tools(ctx context.Context, q Query) (tools []Tool, next strin
 		return nil, "", errors.New("overview: no order " + q.Sort)
 	}
 	words := strings.Fields(strings.ToLower(q.Words))
+	slices.Sort(words)
+	words = slices.Compact(words)
 	var last *row
 	scanned, from := 0, (*row)(nil)
 	visit := func(r *row) bool {
