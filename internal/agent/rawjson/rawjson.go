@@ -1,6 +1,6 @@
 // Package rawjson walks JSON text without decoding it and without allocating, for detectors that look at every call's
 // values. The text must have been validated before. On invalid text it stays within bounds, but its results mean
-// nothing.
+// nothing. Each function reads its text once.
 package rawjson
 
 import "encoding/json"

@@ -3,7 +3,8 @@
 // not fit, the model is asked once more, with the reason.
 //
 // A prediction stores nothing. The same request gives the same messages, byte by byte, and a history adds messages
-// without changing the others. The package may be used concurrently.
+// without changing the others. The package may be used concurrently. For each output that is declared, the
+// objects and the lines that package reply finds in a reply are looked through once, an object's names sorted.
 package predict
 
 import (

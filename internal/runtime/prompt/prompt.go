@@ -6,7 +6,8 @@
 // gives the same bytes. The last message ends with the elements role, method, args and kwargs, so the last elements of
 // these names in a request are always ours. Text from models, programs and clients comes before them, or cannot form a
 // tag: JSON is escaped as encoding/json does, role and method have &, < and > as entities, and other text has each <
-// escaped that could open a tag. Only failed code is verbatim.
+// escaped that could open a tag. Only failed code is verbatim. Writing takes a time linear in the input: a long value is decoded once, and each of
+// the few rounds that shorten it copies a bounded part.
 //
 // A request shows the content of texts only to whose they are: see Quote.
 package prompt

@@ -8,7 +8,7 @@
 //
 // The daemon treats every byte from a runner as hostile: nothing is allocated for a length that was only announced, and
 // the results of ParseAnswer, ParseLoaded and ParseQuestion are within their bounds. The package does no confinement,
-// and parses no program.
+// and parses no program. Each check is one pass over the message.
 package wire
 
 // Bounds of what a runner may say, in bytes, beside Limits.
