@@ -61,11 +61,11 @@ func compile(patterns []string) *Rules {
 // no allocation unless a text has escapes. Of a value under the name of a secret nothing is left. raw must be valid JSON; of other text
 // JSON returns something.
 func (r *Rules) JSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
-	return r.Until(nil).JSON(raw)
+	return Ending{rules: r}.JSON(raw)
 }
 
 // Text returns text with the secrets in it masked. JSON in the text, whole or cut, is masked by its names, too.
-func (r *Rules) Text(text string) string { return r.Until(nil).Text(text) }
+func (r *Rules) Text(text string) string { return Ending{rules: r}.Text(text) }
 
 // Ending are Rules whose passes end with a context.
 type Ending struct {
