@@ -225,6 +225,11 @@ func (p *lenient) stringAhead() int {
 // strings reads a string, and those that follow it as parts of the same one: "a" "b", "a" + "b".
 func (p *lenient) strings() (any, bool) {
 	t, ok := p.string()
+	values, raws := []string{t.value}, []string{t.raw}
+	whole := func() text {
+		t.value, t.raw = strings.Join(values, ""), strings.Join(raws, "")
+		return t
+	}
 	for ok {
 		at := p.i
 		p.space()
@@ -234,15 +239,15 @@ func (p *lenient) strings() (any, bool) {
 		}
 		if p.i == at || p.stringAhead() == 0 {
 			p.i = at
-			return t, true
+			return whole(), true
 		}
 		next, good := p.string()
 		p.space()
 		if !good || p.peek() == ':' { // a comma is missing, and this is the next key
 			p.i = at
-			return t, true
+			return whole(), true
 		}
-		t.value, t.raw, p.loose = t.value+next.value, t.raw+next.raw, true
+		values, raws, p.loose = append(values, next.value), append(raws, next.raw), true
 	}
 	return t, ok
 }

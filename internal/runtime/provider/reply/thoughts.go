@@ -75,10 +75,18 @@ func quotedMark(s string, at, end int) bool {
 	if before == after && strings.ContainsRune("`\"'", before) && !strings.HasSuffix(s[:at], "```") || before == '“' && after == '”' {
 		return true
 	}
-	begin := strings.LastIndexByte(s[:at], '\n') + 1
-	rest, _, _ := strings.Cut(s[end:], "\n")
-	line := s[begin:at]
+	rest, _, _ := strings.Cut(s[end:min(len(s), end+maxLine)], "\n")
+	line := lineBefore(s, at)
 	return strings.Count(line, "`")%2 == 1 && strings.Contains(rest, "`") && !strings.HasPrefix(strings.TrimSpace(line), "```")
+}
+
+// maxLine is how much of a line is looked at, on each side of a mark, in bytes: a line may hold many marks.
+const maxLine = 1000
+
+// lineBefore returns the line before a place, or its end where it is long.
+func lineBefore(s string, at int) string {
+	line := s[max(0, at-maxLine):at]
+	return line[strings.LastIndexByte(line, '\n')+1:]
 }
 
 // A heading is how a text begins that is thought without marks, and what ends that.
@@ -117,7 +125,7 @@ func (t *thinking) see(s string, at int, kind mark, m string) bool {
 	case kind == markOpen:
 		t.details = t.details || strings.HasPrefix(m, "<details")
 		if !t.now {
-			line := s[strings.LastIndexByte(s[:at], '\n')+1 : at]
+			line := lineBefore(s, at)
 			t.now, t.at, t.lineStart = true, at, strings.TrimSpace(line) == "" || strings.HasPrefix(m, "<|")
 		}
 		return false
