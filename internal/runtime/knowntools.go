@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -16,15 +17,16 @@ const (
 	maxConsidered     = 1000 // best-ranked tools that are looked at
 	maxLooked         = 5000 // methods of all of them that are looked at for a word of the task
 	maxTaskNames      = 100  // keywords of the call that say something of the task
-	maxUnrelated      = 3    // shown where fewer than that are related to the task
+	leastShown        = 5    // of all tools, where there are as many: those that have nothing to do with the task by their names alone
+	maxArgumentText   = 2000 // bytes of the arguments whose words count
 	maxShownMethods   = 8    // of a tool
 	maxMethodLookups  = 24   // of all tools, for signatures
 	maxSeenLookups    = 256  // of all tools, for whether the call's owner may see them
 	maxSignatureShown = 160  // characters of a signature and its summary
 )
 
-// knownTools are the tools that can matter for the task and that the call's owner may see, best-ranked first: the call's own role, those that share
-// a word with the task, and up to three of the best others, those that say what they are for before those that do not.
+// knownTools are the tools that the call's owner may see, by utility times relevance to the task: the call's own role and those that share a word with
+// the task, and where they are fewer than five the best others, by their names alone.
 func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 	limit := c.policy.KnownToolsPromptLimit
 	if limit == 0 {
@@ -39,10 +41,14 @@ func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 	var out []prompt.Tool
 	lookups := maxMethodLookups
 	for _, t := range relatedTools(ranked, wanted{c.role, task, limit, see, maxLooked}) {
-		known := prompt.Tool{Role: t.Tool.Role, Purpose: t.Tool.Purpose, Deliverable: t.Tool.Deliverable}
+		known := prompt.Tool{Role: t.Tool.Role}
+		if t.relevance > 0 {
+			known.Purpose, known.Deliverable = t.Tool.Purpose, t.Tool.Deliverable
+		}
 		for _, m := range byRelation(t.Methods, task) {
 			shown := agent.Quoted(m)
-			if lookups--; lookups >= 0 && len(known.Methods) < maxShownMethods {
+			if t.relevance > 0 && lookups > 0 && len(known.Methods) < maxShownMethods {
+				lookups--
 				view.left = max(view.left, 1)
 				shown = signatureOf(m, view.method(ctx, &t.Tool, m).takes)
 			}
@@ -75,102 +81,130 @@ func (c *selected) knownSignature(ctx context.Context, role, method string) stri
 	return ""
 }
 
-// taskWords are the words of what the call asks for.
-func (c *selected) taskWords() map[string]bool {
-	task := map[string]bool{}
-	addWords(task, c.role)
-	addWords(task, c.method)
+// A task is the words of what a call asks for, and how much each says of it.
+type task map[string]int
+
+// taskWords are the words of role, method, purpose and names of arguments, and with half the weight those of the arguments' texts.
+func (c *selected) taskWords() task {
+	words := task{}
+	left := maxArgumentText
+	for _, raw := range append(c.args[:len(c.args):len(c.args)], c.kwargs) {
+		text := Clip(string(raw), left)
+		words.add(text, 1)
+		if left -= len(text); left <= 0 {
+			break
+		}
+	}
+	words.add(c.role, 2)
+	words.add(c.method, 2)
 	if k := c.terms.contract; k != nil {
-		addWords(task, Clip(k.Purpose, 2000))
+		words.add(Clip(k.Purpose, 2000), 2)
 	}
 	names := agent.Keywords(c.kwargs)
 	for _, name := range names[:min(len(names), maxTaskNames)] {
-		addWords(task, Clip(name, 400))
+		words.add(Clip(name, 400), 2)
 	}
-	return task
+	return words
+}
+
+// add gives the words of a text a weight.
+func (k task) add(text string, weight int) {
+	words := map[string]bool{}
+	addWords(words, text)
+	for w := range words {
+		k[w] = weight
+	}
+}
+
+// relevance is the weight of the task's words that the texts have.
+func (k task) relevance(texts ...string) (sum int) {
+	words := map[string]bool{}
+	for _, t := range texts {
+		addWords(words, Clip(t, 400))
+	}
+	for w := range words {
+		sum += k[w]
+	}
+	return sum
 }
 
 // wanted describes the tools to select.
 type wanted struct {
-	own   string          // the call's role
-	task  map[string]bool // words
+	own   string // the call's role
+	task  task
 	limit int
 	see   func(store.RankedTool) (store.RankedTool, bool) // what the call's owner may see of a tool
 	look  int                                             // methods that may still be looked at
 }
 
-func (w *wanted) relates(t *store.RankedTool) bool {
-	if t.Tool.Role == w.own || relates(w.task, t.Tool.Role, t.Tool.Purpose) {
-		return true
-	}
-	look := t.Methods[:min(len(t.Methods), w.look)]
-	w.look -= len(look)
-	return slices.ContainsFunc(look, func(m string) bool { return relates(w.task, m) })
+// A relatedTool is a tool with what it has to do with the task.
+type relatedTool struct {
+	store.RankedTool
+	relevance int // 0 of none
 }
 
-// relatedTools selects of the ranked tools, in their order.
-func relatedTools(ranked []store.RankedTool, w wanted) []store.RankedTool {
-	var related, others, silent []store.RankedTool
-	see := func(to *[]store.RankedTool, t store.RankedTool) {
-		if seen, ok := w.see(t); ok {
-			*to = append(*to, seen)
+// ownRelevance is that of the call's own role, which has the methods beside it.
+const ownRelevance = 8
+
+func (w *wanted) relevance(t *store.RankedTool) int {
+	look := t.Methods[:min(len(t.Methods), w.look)]
+	w.look -= len(look)
+	out := w.task.relevance(append([]string{t.Tool.Role, t.Tool.Purpose}, look...)...)
+	if t.Tool.Role == w.own {
+		out += ownRelevance
+	}
+	return out
+}
+
+// utility is what a tool was worth of late. One that was never used may be as good as any.
+func utility(t *store.RankedTool) float64 { return 0.1 + t.Score }
+
+// relatedTools selects of the tools, which come by their rank: by utility times relevance, then the best others up to five in all.
+func relatedTools(ranked []store.RankedTool, w wanted) []relatedTool {
+	var related, others []relatedTool
+	for _, t := range ranked {
+		if r := w.relevance(&t); r > 0 {
+			related = append(related, relatedTool{t, r})
+		} else {
+			others = append(others, relatedTool{t, 0})
 		}
 	}
-	for _, t := range ranked {
-		switch {
-		case w.relates(&t):
-			if see(&related, t); len(related) == w.limit {
-				return related
-			}
-		case t.Tool.Purpose == "":
-			silent = append(silent, t)
-		case len(others) < maxUnrelated:
-			see(&others, t)
+	worth := func(t *relatedTool) float64 { return utility(&t.RankedTool) * float64(t.relevance) }
+	slices.SortStableFunc(related, func(a, b relatedTool) int { return cmp.Compare(worth(&b), worth(&a)) })
+	slices.SortStableFunc(others, func(a, b relatedTool) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(says(&b), says(&a)))
+	})
+	out := w.seen(nil, related, w.limit)
+	return w.seen(out, others, min(leastShown, w.limit))
+}
+
+// says is 1 of a tool that says what it is for.
+func says(t *relatedTool) int { return min(1, len(t.Tool.Purpose)) }
+
+// seen adds the tools that the call's owner may see, up to most in all.
+func (w *wanted) seen(out, from []relatedTool, most int) []relatedTool {
+	for _, t := range from {
+		if len(out) >= most {
+			break
 		}
-	}
-	add := min(max(0, maxUnrelated-len(related)), w.limit-len(related))
-	for len(others) < add && len(silent) > 0 { // which say the least
-		see(&others, silent[0])
-		silent = silent[1:]
-	}
-	chosen := map[string]store.RankedTool{}
-	for _, t := range append(related, others[:min(add, len(others))]...) {
-		chosen[t.Tool.Role] = t
-	}
-	var out []store.RankedTool
-	for _, t := range ranked {
-		if seen, ok := chosen[t.Tool.Role]; ok {
-			out = append(out, seen)
+		if shown, ok := w.see(t.RankedTool); ok {
+			out = append(out, relatedTool{shown, t.relevance})
 		}
 	}
 	return out
 }
 
 // byRelation puts the methods that share a word with the task first.
-func byRelation(methods []string, task map[string]bool) []string {
+func byRelation(methods []string, words task) []string {
 	var related, others []string
 	for _, m := range methods {
-		if relates(task, m) {
+		if words.relevance(m) > 0 {
 			related = append(related, m)
 		} else {
 			others = append(others, m)
 		}
 	}
 	return append(related, others...)
-}
-
-// relates reports whether a text has a word of the task.
-func relates(task map[string]bool, texts ...string) bool {
-	words := map[string]bool{}
-	for _, t := range texts {
-		addWords(words, Clip(t, 400))
-	}
-	for w := range words {
-		if task[w] {
-			return true
-		}
-	}
-	return false
 }
 
 // common words say nothing of a task.

@@ -11,8 +11,7 @@ import (
 
 func seeAll(t store.RankedTool) (store.RankedTool, bool) { return t, true }
 
-// Of thousands of tools those are shown that share a word with the task, in the order of their rank, and never more than three
-// that do not.
+// Of thousands of tools those are shown that share a word with the task, by utility times relevance, and where they are fewer than five the best others.
 func TestRelatedTools(t *testing.T) {
 	t.Parallel()
 	var ranked []store.RankedTool
@@ -22,36 +21,40 @@ func TestRelatedTools(t *testing.T) {
 	ranked[3].Tool.Purpose = "finds movies that play nearby"
 	ranked[500].Methods = []string{"rateMovie"}
 	ranked[900].Tool.Role = "film club"
-	roles := func(own, task string, limit int) string {
-		words := map[string]bool{}
-		addWords(words, own)
-		addWords(words, task)
+	roles := func(own, asked string, limit int) string {
+		words := task{}
+		words.add("the weather in Oslo", 1)
+		words.add(own, 2)
+		words.add(asked, 2)
 		var out []string
 		for _, r := range relatedTools(ranked, wanted{own, words, limit, seeAll, maxLooked}) {
-			out = append(out, r.Tool.Role)
+			name := r.Tool.Role
+			if r.relevance == 0 {
+				name = "(" + name + ")"
+			}
+			out = append(out, name)
 		}
 		return strings.Join(out, " ")
 	}
-	for _, c := range []struct{ own, task, want string }{
-		{"movie night", "suggest", "thing_0 thing_3 thing_500"},
-		{"film club", "a movie for all members", "thing_3 thing_500 film club"},
-		{"tax", "income", "thing_0 thing_1 thing_3"},
-		{"the list", "get all values", "thing_0 thing_1 thing_3"},
-	} {
-		if got := roles(c.own, c.task, 12); got != c.want {
-			t.Errorf("%s, %s: got %s, want %s", c.own, c.task, got, c.want)
+	check := func(own, asked string, limit int, want string) {
+		t.Helper()
+		if got := roles(own, asked, limit); got != want {
+			t.Errorf("%s, %s: got %s, want %s", own, asked, got, want)
 		}
 	}
-	if got := roles("thing", "x", 12); got != "thing_0 thing_1 thing_2 thing_3 thing_4 thing_5 thing_6 thing_7 thing_8 thing_9 thing_10 thing_11" {
-		t.Errorf("got %s", got)
-	}
-	ranked[700].Tool.Purpose = "counts rain drops" // of the unrelated the one that says what it is for
-	if got := roles("tax", "income", 12); got != "thing_0 thing_3 thing_700" {
-		t.Errorf("got %s", got)
-	}
-	if got := roles("tax", "income", 1); got != "thing_3" {
-		t.Errorf("got %s", got)
-	}
+	check("movie night", "suggest", 12, "thing_3 thing_500 (thing_0) (thing_1) (thing_2)")
+	check("film club", "a movie for all members", 12, "film club thing_3 thing_500 (thing_0) (thing_1)")
+	check("tax", "income", 12, "(thing_3) (thing_0) (thing_1) (thing_2) (thing_4)")
+	check("the list", "get all values", 12, "(thing_3) (thing_0) (thing_1) (thing_2) (thing_4)")
+	check("thing", "x", 12, "thing_0 thing_1 thing_2 thing_3 thing_4 thing_5 thing_6 thing_7 thing_8 thing_9 thing_10 thing_11")
+	ranked[700].Tool.Purpose = "counts rain drops" // of those that are worth the same the one that says what it is for
+	ranked[2].Score = 1
+	check("tax", "income", 12, "(thing_2) (thing_3) (thing_700) (thing_0) (thing_1)")
+	check("tax", "income", 1, "(thing_2)")
+	ranked[500].Score, ranked[3].State = 0.5, agent.StateDurable // which breaks no order of worth
+	check("movie night", "suggest", 2, "thing_500 thing_3")
+	ranked[999].Tool.Purpose = "reports the weather of a city" // which a text of the arguments names
+	check("plan", "day", 12, "thing_999 (thing_2) (thing_500) (thing_3) (thing_700)")
 	if got := relatedTools(nil, wanted{"x", nil, 12, seeAll, maxLooked}); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}

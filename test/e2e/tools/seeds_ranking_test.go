@@ -84,3 +84,21 @@ func TestSeed001Line443TrendsShowStarvingTools(t *testing.T) {
 		t.Errorf("after a use: %v", k)
 	}
 }
+
+// Of six roles the one whose purpose is the question stands first and whole, and the others by their names alone.
+func TestKnownToolsThatMatter(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{})
+	m.Otherwise(rig.ProgGiven)
+	d := rig.Start(t, m)
+	for role, purpose := range map[string]string{"anna": "converts currencies", "bert": "plans journeys", "carl": "rhymes in German", "dora": "forecasts the weather of a city", "emil": "draws maps", "fred": "mixes drinks"} {
+		d.Do(201, "PUT", "/v1/tools/"+role, map[string]any{"purpose": purpose})
+	}
+	d.Call(d.Session("helper"), "answer", "What will the weather be tomorrow?")
+	_, known, _ := strings.Cut(m.LastQuestion().User, "<known_tools>")
+	known, _, _ = strings.Cut(known, "</known_tools>")
+	tools := strings.Split(strings.TrimSpace(known), "\n")[1:]
+	if len(tools) != 5 || tools[0] != "- dora: forecasts the weather of a city" || strings.Count(strings.Join(tools[1:], "\n"), ":") != 0 {
+		t.Errorf("the known tools are\n%s", known)
+	}
+}
