@@ -91,7 +91,7 @@ func (a *audience) listings(word string) map[string]string {
 		all["find_tools "+query] = a.agent.call("find_tools", map[string]any{"query": query, "limit": 50})
 	}
 	a.calls++
-	a.ask("scout", fmt.Sprintf("whole_conversation_%s_%d", a.name, a.calls), "x") // whose words relate to hers
+	a.ask("scout", fmt.Sprintf("whole_conversation_%s_%d", a.name, a.calls), "let the clerk greet") // whose words relate to hers
 	questions := a.m.Questions()
 	known, _, _ := strings.Cut(questions[len(questions)-1].User, "The call that needs the program")
 	_, known, _ = strings.Cut(known, "<known_tools>")
