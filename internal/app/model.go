@@ -24,7 +24,7 @@ func ParseLines(text string) (out Lines) {
 	return out
 }
 
-// ModelOptions say what the model's server needs besides its address and a key.
+// ModelOptions configure what the model's server needs in addition to its address and a key.
 type ModelOptions struct {
 	// ModelHeaders are headers of every request to the model's server, as NAME=VALUE. Secret ones are refused: they are SecretHeaders.
 	ModelHeaders Lines `name:"model-header" env:"RECURGENT_MODEL_HEADER" value:"NAME=VALUE" default:"none" help:"header of every request to the model's server, as gateways want them; may be given several times (in the environment one a line); secret ones belong into --model-headers-file"`

@@ -22,8 +22,8 @@ import (
 // NativeDir is where the native tier of a data directory keeps its files: executables, verdicts and differences.
 func NativeDir(dataDir string) string { return filepath.Join(dataDir, store.DerivedDir) }
 
-// FindNative returns the toolchain that the setting --native leads to, or why programs are not compiled with that confinement, of which nothing is known where it is nil. The error is an
-// *OptionError: a directory that was named and does not serve.
+// FindNative returns the toolchain that the setting --native leads to, or why programs are not compiled under that confinement; confined is nil while the confinement is
+// unknown. The error is an *OptionError: a named directory that does not serve.
 func FindNative(setting string, confined *sandbox.Status) (found native.Toolchain, why string, err error) {
 	found, err = native.Find(setting)
 	switch {

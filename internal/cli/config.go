@@ -42,7 +42,7 @@ type Options struct {
 	roots *x509.CertPool // of CAFile; nil: the system's
 }
 
-// lines reports whether the setting is a list of which the items may hold commas.
+// lines reports whether the setting is a list whose items may hold commas.
 func (s Setting) lines() bool { return s.Kind == reflect.TypeFor[app.Lines]() }
 
 // DefaultOptions returns the settings of a binary that nobody configured. DataDir is "" until resolveServe finds it.

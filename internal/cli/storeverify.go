@@ -89,7 +89,7 @@ type storeReport struct {
 
 	Audit []auditTrail `json:"audit"`
 
-	Unknown int            `json:"unknown_files,omitempty"`  // that are no part of a store
+	Unknown int            `json:"unknown_files,omitempty"`  // that do not belong to a store
 	LeftOut []disk.LeftOut `json:"left_out,omitempty"`       // of the archive
 	Sealed  int            `json:"sealed_secrets,omitempty"` // of connections that came with it
 }

@@ -23,7 +23,7 @@ func (h *Heavy[K]) Enter(ctx context.Context, owner K, bytes int) error {
 	return h.places.Enter(ctx, owner, 1)
 }
 
-// Leave says that the work is done.
+// Leave ends the work and frees its place.
 func (h *Heavy[K]) Leave(owner K, bytes int) {
 	if !h.short(bytes) {
 		h.places.Leave(owner, 1)

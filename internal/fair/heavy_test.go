@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// Of one owner's heavy works so many are under way at once; another owner's goes beside them, and short work waits for nobody.
+// A bounded number of one owner's heavy works run at once; another owner's run at the same time, and short work never waits.
 func TestHeavy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHeavy[string](1, 100)

@@ -143,7 +143,7 @@ type relatedTool struct {
 	relevance int // 0 of none
 }
 
-// ownRelevance is that of the call's own role, which has the methods beside it.
+// ownRelevance is the relevance of the call's own role, which has the sibling methods.
 const ownRelevance = 8
 
 func (w *wanted) relevance(t *store.RankedTool) int {

@@ -29,7 +29,7 @@ const File = "installation.key"
 // A Key seals. It is safe for concurrent use.
 type Key struct{ mac []byte }
 
-// errUnfit says that the file is no key that this installation has made.
+// errUnfit reports that this installation did not make the file as a key.
 var errUnfit = errors.New(File + " is no key of this installation")
 
 // Open reads the key of the directory. One that is missing or cannot be this installation's is made anew, and no earlier seal counts then.

@@ -330,7 +330,7 @@ func TestVault(t *testing.T) {
 	}
 }
 
-// The key file of a data directory is no link; one that was named may be. What is no file is not waited for, and nothing is sealed with it.
+// The key file of a data directory must not be a link; a key file that a setting names may be. The daemon does not wait for anything but a file, and seals nothing with it.
 func TestKeyFileIsAFile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -67,7 +67,7 @@ type Recommendation struct {
 	Simulation *Simulation `json:"simulation"` // null where there is nothing to simulate
 }
 
-// Shared returns the recommendation for readers who see none of its calls: without names of members that are not declared, which may be
+// Shared returns the recommendation for readers who may see none of its calls: without names of members that are not declared, which may be
 // data, and without a deliverable, which may be a caller's.
 func (r Recommendation) Shared(declared func(name string) bool) Recommendation {
 	r.Proposal.Deliverable = nil

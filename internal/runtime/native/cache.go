@@ -121,7 +121,7 @@ func (b *Builder) prune(keep string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // gone meanwhile
 		}
-		files = append(files, file{name, info.Size, info.ModTime}) // what is no file goes first
+		files = append(files, file{name, info.Size, info.ModTime}) // anything but a file goes first
 		total += info.Size
 	}
 	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.used.UnixNano(), b.used.UnixNano()) })

@@ -92,7 +92,7 @@ func (b *Builder) layOut() error {
 	}
 	for _, name := range []string{".", "tmp", "exe"} {
 		d, err := b.at.OpenDir(name)
-		if err != nil { // it is missing, or what stands there is no directory
+		if err != nil { // it is missing, or is not a directory
 			if err := errors.Join(b.at.RemoveAll(name), b.at.Mkdir(name, 0o711)); err != nil {
 				return err
 			}

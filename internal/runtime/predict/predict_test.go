@@ -219,7 +219,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// An answer of Ask needs no label; where there is one, it is no part of the answer.
+// An answer of Ask needs no label; a label that is there does not belong to the answer.
 func TestBareAnswer(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]string{

@@ -23,7 +23,7 @@ func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	return "canceled", usage
 }
 
-// FormOf says in which form a question's reply held its program, for metrics; "" where no reply of a model came.
+// FormOf returns the form in which a question's reply held its program, for metrics; "" if no reply of a model came.
 func FormOf(r Reply, err error) reply.Form {
 	var failed *Error
 	if errors.As(err, &failed) && (failed.Reason == ReasonInvalidPayload || failed.Reason == ReasonCutOff) {

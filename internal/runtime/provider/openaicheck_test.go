@@ -21,7 +21,7 @@ func steps(c provider.Check) string {
 	return strings.Join(out, ", ")
 }
 
-// A check says of each step what came of it: what comes before the one that failed is right, and what comes after is not known.
+// A check reports the result of each step: what comes before the one that failed is right, and what comes after is not known.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -62,7 +62,7 @@ func (p *OpenAI) unreached(e *Error, err error) {
 	e.Message = p.scrub(fmt.Sprintf("the model's server cannot be reached: %s (%s)", text, advice))
 }
 
-// judge says what a refusal means and whether another try can cure it.
+// judge classifies a refusal and decides whether another try can cure it.
 func (p *OpenAI) judge(e *Error, r *refusal, seen *seen) {
 	j := judgementOf(r)
 	if j.outcome != final && seen.header.Get("X-Should-Retry") == "false" {
@@ -102,7 +102,7 @@ func (p *OpenAI) judge(e *Error, r *refusal, seen *seen) {
 	}
 }
 
-// addressAdvice says what is likely wrong with the base URL.
+// addressAdvice names the likely fault of the base URL.
 func (p *OpenAI) addressAdvice() string {
 	if p.opts.BaseURL == "" || versioned(p.opts.BaseURL) {
 		return "is OPENAI_BASE_URL the address of an OpenAI-compatible interface?"

@@ -86,7 +86,7 @@ func (w *way) take(a aspect, from way) {
 	}
 }
 
-// known returns the way that was learned for the model, and of which aspects it was.
+// known returns the way that was learned for the model, and the aspects that were learned.
 func (p *OpenAI) known(model string) (way, [aspects]fact) {
 	w, now := p.firstWay(model), time.Now()
 	p.mu.Lock()

@@ -31,7 +31,7 @@ func readReply(response *http.Response, s *seen) (*http.Response, error) {
 	return response, nil
 }
 
-// unusable is the error of a reply that came and holds no program. One that was cut off is no fault of the program: the same limit would cut off
+// unusable is the error of a reply that came and holds no program. The program is not at fault when a limit cut it off: the same limit would cut off
 // its repair.
 func (p *OpenAI) unusable(err error, usage agent.Usage) *Error {
 	e := &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Message: p.scrub(err.Error()), Usage: usage}

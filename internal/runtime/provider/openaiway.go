@@ -98,7 +98,7 @@ func (w way) plainest() way {
 	return w
 }
 
-// firstWay is how a model is asked of which nothing was learned.
+// firstWay is how a model is asked before anything was learned of it.
 func (p *OpenAI) firstWay(model string) way {
 	w := way{limit: p.opts.MaxCompletion, context: p.opts.Context}
 	if newNameOnly(p.opts.BaseURL, model) {
@@ -107,7 +107,7 @@ func (p *OpenAI) firstWay(model string) way {
 	return w
 }
 
-// newNameOnly reports whether the server or the model is known to refuse max_tokens beside the newer name.
+// newNameOnly reports whether the server or the model is known to refuse max_tokens together with the newer name.
 func newNameOnly(baseURL, model string) bool {
 	u, err := url.Parse(baseURL)
 	if baseURL == "" || err == nil && (strings.HasSuffix(u.Hostname(), "openai.com") || strings.HasSuffix(u.Hostname(), "azure.com")) {

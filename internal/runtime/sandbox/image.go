@@ -18,7 +18,7 @@ type image struct {
 	build  string     // wire.Build of the runner in it; "" is not checked
 	file   *os.File   // what path leads to; nil where path is a file of the system's
 	memory bool       // it lies in no directory
-	extra  []*os.File // what its processes find open beside their pipes, from descriptor 4 on
+	extra  []*os.File // open in its processes in addition to their pipes, from descriptor 4 on
 	tool   bool       // it launches a compiler or linker
 	under  *spawner   // that starts them under landlock; nil where they put it on themselves
 }

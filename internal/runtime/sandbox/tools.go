@@ -84,7 +84,7 @@ func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wi
 	return r.diary.text(), fmt.Errorf("%s: %w", step.Tool, cmp.Or(context.Cause(ctx), fmt.Errorf("%v", r.state)))
 }
 
-// toolFiles opens what a launcher of tools has beside its pipes, in the order of package wire.
+// toolFiles opens the files that a launcher of tools has in addition to its pipes, in the order of package wire.
 func (p *Pool) toolFiles(t *wire.Tools, step wire.ToolStep) (files []*os.File, err error) {
 	open := func(name string, flag int) {
 		if err != nil {

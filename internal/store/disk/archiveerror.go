@@ -2,7 +2,7 @@ package disk
 
 import "fmt"
 
-// An ArchiveError says why an archive is not imported. Nothing of it is kept.
+// An ArchiveError is the reason for which an archive was refused. Nothing of the archive is kept.
 type ArchiveError struct {
 	Why string
 	Do  string // what a person can do

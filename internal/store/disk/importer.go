@@ -28,7 +28,7 @@ type importer struct {
 	wasted int   // files of it
 }
 
-// Bounds of an archive beside those of each kind.
+// Bounds of an archive in addition to those of each kind.
 const (
 	maxWaste = 16 << 30 // bytes of what is left out: of an earlier version, what it had compiled
 	maxLeft  = 1 << 20  // files that are left out

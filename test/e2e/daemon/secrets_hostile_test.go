@@ -10,7 +10,7 @@ import (
 )
 
 // Large answers made of the letters of long secrets: masking takes a time that grows with the answer alone, in the caller's share, so that each call
-// ends and another owner's go on beside it. In a time that grows with both, one of them takes minutes.
+// ends and another owner's go on meanwhile. In a time that grows with both, one of them takes minutes.
 func TestLongSecretsInLargeAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it masks 30 MB")
@@ -45,7 +45,7 @@ func TestLongSecretsInLargeAnswers(t *testing.T) {
 	}
 }
 
-// Values and contracts that are made to cost: each call ends, with an answer, a violation or at its deadline, and another owner's go on beside it.
+// Values and contracts that are made to cost: each call ends, with an answer, a violation or at its deadline, and another owner's go on meanwhile.
 func TestHostileValuesUnderContracts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it checks some megabytes")

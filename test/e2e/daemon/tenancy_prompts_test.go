@@ -373,7 +373,7 @@ func (c *commons) read() {
 	}
 }
 
-// kinds says which kinds of requests to the model there were.
+// kinds returns the kinds of requests to the model that were made.
 func (c *commons) kinds() map[string]bool {
 	all := map[string]bool{}
 	has := func(kind string, of func(p *citizen, text string) bool) {

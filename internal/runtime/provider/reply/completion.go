@@ -79,7 +79,7 @@ func (c *completion) count(v any) {
 			}
 		}
 	}
-	if n, ok := tokens(o.get("thoughtsTokenCount")); ok { // Gemini counts them beside the answer
+	if n, ok := tokens(o.get("thoughtsTokenCount")); ok { // Gemini counts them in addition to the answer
 		answer, _ := tokens(o.get("candidatesTokenCount"))
 		c.usage[usedCompletion] = max(c.usage[usedCompletion], answer+n)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// found makes the program of a candidate, with what its call says beside the code. That is decoration: of another type, it is left out.
+// found makes the program of a candidate, with the other arguments of its call. That is decoration: of another type, it is left out.
 func (c *candidate) found() Found {
 	f := Found{Form: c.form, Code: c.code}
 	if c.args == nil {

@@ -83,7 +83,7 @@ func (r *reader) fence(i int) (piece, bool) {
 	return piece{end: len(r.s), candidates: []candidate{c}}, c.rank.parses()
 }
 
-// closed reports whether a block that is no program is surely a block, and not what is left over between two others.
+// closed reports whether a block without a program is surely a block, rather than the text between two others.
 func (r *reader) closed(f fenceMark, end int) bool {
 	body := r.s[f.body : end-len(f.mark)]
 	kind := markNone

@@ -47,7 +47,7 @@ func readMessage(m openai.ChatCompletionMessage, said string) inMessage {
 	}
 	f := newFinder(size)
 	out := inMessage{answered: f.read(said, 0)}
-	for _, exact := range []bool{true, false} { // a misspelt name is no reason to pay for a second reply
+	for _, exact := range []bool{true, false} { // a misspelt name does not justify paying for a second reply
 		for _, c := range m.ToolCalls {
 			if isSubmit(c.Function.Name) == exact && len(out.calls) < maxCandidates {
 				for _, p := range f.programsOfText(text{raw: c.Function.Arguments, value: c.Function.Arguments, style: styleRaw}, c.Function.Name, 0) {
@@ -114,7 +114,7 @@ func reason(choice openai.ChatCompletionChoice, read inMessage, c candidate, ok 
 	return "the model's reply holds no program: it must call submit_program, or send a JSON object with code, or a fenced block of Go"
 }
 
-// cutMessage says which limit cut a reply off, as far as that is known, and which settings raise it.
+// cutMessage names the limit that cut a reply off, if it is known, and the settings that raise it.
 func cutMessage(r openai.ChatCompletionResponse, read inMessage) string {
 	what := "before the program was complete"
 	if m := r.Choices[0].Message; read.thoughts.now || m.ReasoningContent != "" && contentOf(m) == "" && len(m.ToolCalls) == 0 {

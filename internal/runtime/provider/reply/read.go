@@ -17,7 +17,7 @@ type candidate struct {
 	form    Form
 	code    string
 	rank    rank
-	args    *object // what the call says beside the code; nil without one
+	args    *object // the arguments of the call, code included; nil without a call
 	name    string  // of the tool; "" if that is unknown
 	at, end int     // where it stands
 	marked  bool    // a mark of calls stands before it

@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Form says where in a reply the program was found; it is a label of metrics.
+// Form is the place in a reply where the program was found; it is a label of metrics.
 type Form string
 
 // Forms.

@@ -138,7 +138,7 @@ func tagText(s string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(s, "\n"), "\r")
 }
 
-// tagValue is a value that is no code: JSON where it is, else a text.
+// tagValue decodes a value other than code: JSON if it is JSON, else a text.
 func tagValue(s string) any {
 	v, end, closed, ok := parse(strings.TrimSpace(s))
 	if ok && closed && end == len(strings.TrimSpace(s)) {

@@ -24,7 +24,7 @@ func Runner(memory, cpu int64, kill bool) (*wire.Confinement, error) {
 	return confinement(limits(memory, cpu, wire.RaceBuild), runner(action, markedPID))
 }
 
-// Program returns what a launcher puts on the executable of a program: a runner's confinement, beside which it may do what the Go runtime does until package narrow takes it away.
+// Program returns what a launcher puts on the executable of a program: a runner's confinement, and in addition what the Go runtime does until package narrow takes it away.
 func Program(memory, cpu int64) (*wire.Confinement, error) {
 	c, err := confinement(limits(memory, cpu, false), program(markedPID))
 	if err == nil {
@@ -80,7 +80,7 @@ func leave(c *wire.Confinement, fd int, access uint64) {
 	}
 }
 
-// addressSpace is what a runner may map beside its memory: the Go runtime reserves much, and touches little of it.
+// addressSpace is what a runner may map in addition to its memory: the Go runtime reserves much, and touches little of it.
 const addressSpace = 4 << 30
 
 // untouched is the size of data, in bytes, that every runner maps and never writes to, mostly tables of the Go runtime and libraries. RLIMIT_DATA counts it.

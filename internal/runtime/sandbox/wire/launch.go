@@ -15,7 +15,7 @@ const (
 	ToolReadFD   = 8 // the first of the directories that may be read
 )
 
-// EmptyPath is the address at which a launcher has an empty text, beside which it executes the descriptor. The filters of what is launched know the address:
+// EmptyPath is the address at which a launcher has the empty path with which it executes the descriptor. The filters of what is launched know the address:
 // there the executable has nothing, and can map nothing, so that it executes nothing by this call. It lies above all that is linked and below all that the Go runtime maps.
 // EmptyPathSize is the size of the largest page.
 const (
