@@ -185,6 +185,7 @@ type Displaced struct {
 type Fixture struct {
 	CallID    string            `json:"call_id"`
 	SessionID string            `json:"session_id"`
+	Owner     string            `json:"owner,omitempty"` // of the session; left out for "local", and before there were owners
 	Args      []json.RawMessage `json:"args"`
 	Kwargs    json.RawMessage   `json:"kwargs"`
 	Context   json.RawMessage   `json:"context,omitempty"`

@@ -8,7 +8,7 @@ import (
 )
 
 // WithoutCalls returns a copy of the artifact as everybody may see it, whoever called it: without what single calls left in it, which are
-// ids, arguments, values, texts of failures and the paths of what was fetched. Counts stay.
+// ids, owners, arguments, values, texts of failures and the paths of what was fetched. Counts stay.
 func (a *Artifact) WithoutCalls() *Artifact {
 	c := *a
 	c.LastFailureReason, c.LastFailureOwner, c.Scorecard.Sessions, c.Owner = "", "", nil, ""

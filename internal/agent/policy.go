@@ -46,6 +46,7 @@ type Policy struct {
 	MCP             MCPPolicy         `json:"mcp"`
 	Native          NativePolicy      `json:"native"`
 	Spend           SpendPolicy       `json:"spend"`
+	Storage         StoragePolicy     `json:"storage"`
 }
 
 // Values of Policy.Correction.
@@ -115,6 +116,11 @@ type RetentionPolicy struct {
 	ContentBytes   int `json:"content_bytes"`
 	FileHours      int `json:"file_hours"`       // how long a file is kept
 	SessionFileMiB int `json:"session_file_mib"` // of files of a session, or of an owner's that belong to none
+}
+
+// StoragePolicy says how much of what a namespace may store is one owner's.
+type StoragePolicy struct {
+	OwnerShare float64 `json:"owner_share"` // of each kind; 0: half where there are access tokens, all where there are none
 }
 
 // RecommendPolicy holds the thresholds of recommendations.
@@ -260,7 +266,7 @@ func (p Policy) validateShares() error {
 		field string
 		value float64
 	}{{"/degraded/rate", p.Degraded.Rate}, {"/user_correction/min_overlap", p.UserCorrection.MinOverlap},
-		{"/promotion/contract_pass", p.Promotion.ContractPass}, {"/recommendations/weak_rate", p.Recommendations.WeakRate}} {
+		{"/promotion/contract_pass", p.Promotion.ContractPass}, {"/recommendations/weak_rate", p.Recommendations.WeakRate}, {"/storage/owner_share", p.Storage.OwnerShare}} {
 		if !(c.value >= 0 && c.value <= 1) {
 			return &PolicyError{c.field, fmt.Sprintf("must be 0 to 1, got %v", c.value)}
 		}

@@ -87,7 +87,7 @@ type Tool struct {
 	CreatedAt  time.Time           `json:"created_at"`
 	LastUsedAt time.Time           `json:"last_used_at"`
 	UsageCount int64               `json:"usage_count"`
-	Owner      string              `json:"owner,omitempty"`     // whose call registered the contract, where no person did; "" in older files
+	Owner      string              `json:"owner,omitempty"`     // who registered the contract, or whose call did; "" in older files
 	ByPerson   bool                `json:"by_person,omitempty"` // a person registered the role's contract: it wins over what programs delegate with
 	Revision   int64               `json:"revision"`
 }

@@ -65,6 +65,7 @@ type fake struct {
 	judgement operator.Judgement
 	ready     error
 	found     overview.Query
+	stored    []store.OwnerBytes
 	simulated operator.SimulationQuery
 	unsettled error
 	panics    bool

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -12,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -113,11 +116,17 @@ func (p *patient) Read(b []byte) (int, error) {
 
 func (s *server) listFiles(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	limit, after := q.limit(), q.cursor("file_")
+	limit, after, owner := q.limit(), q.cursor("file_"), q.text("owner")
 	if err := q.err(); err != nil {
 		return err
 	}
-	list, err := w.run.ListFiles(r.Context(), w.owner, after, limit+1)
+	if owner != "" && owner != w.owner {
+		if err := w.needs(access.Operate); err != nil {
+			return err
+		}
+	}
+	owner = cmp.Or(owner, w.owner)
+	list, err := w.run.ListFiles(r.Context(), owner, after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -261,10 +270,19 @@ func (w *contentWriter) Write(b []byte) (int, error) {
 
 // fileProblem is the problem of a file over a bound.
 func fileProblem(e *files.LimitError) *Problem {
-	code := map[string]string{files.LimitFile: codeFileTooLarge, files.LimitSession: codeFileQuota, files.LimitDaemon: codeFilesFull}[e.Bound]
+	code := map[string]string{files.LimitFile: codeFileTooLarge, files.LimitSession: codeFileQuota}[e.Bound]
 	p := fault(code, e.Error(), "")
-	if e.Limit > 0 {
-		p.Meta = map[string]any{"limit": e.Limit}
+	p.Meta = map[string]any{"limit": e.Limit}
+	return p
+}
+
+// fullProblem is the problem of a full share.
+func fullProblem(e *storage.FullError) *Problem {
+	code := codeStorageFull
+	if e.Of == store.KindFiles {
+		code = codeFilesFull
 	}
+	p := fault(code, e.Error(), e.Hint())
+	p.Meta = e.Details()
 	return p
 }

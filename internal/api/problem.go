@@ -19,6 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -106,6 +107,7 @@ func problemOf(err error) *Problem {
 	var policy *agent.PolicyError
 	var unanswered *predict.Failure
 	var over *files.LimitError
+	var full *storage.FullError
 	var forbidden *access.ForbiddenError
 	var unchecked *access.UnavailableError
 	switch {
@@ -123,6 +125,8 @@ func problemOf(err error) *Problem {
 		return p
 	case errors.As(err, &over):
 		return fileProblem(over)
+	case errors.As(err, &full):
+		return fullProblem(full)
 	case errors.As(err, &unanswered):
 		p := fault(unanswered.Code, unanswered.Detail, "")
 		p.Meta = map[string]any{"usage": unanswered.Usage}

@@ -71,6 +71,7 @@ const (
 	codeFileQuota       = "file_quota_exceeded"
 	codeFilesFull       = "files_full"
 	codeFileDamaged     = "file_damaged"
+	codeStorageFull     = "storage_full"
 )
 
 // problemKind is one row of the table of problems.
@@ -145,7 +146,8 @@ func daemonFaults() []problemKind {
 		{codeLost, 502, "The replica that ran the request did not answer", "It may have been run. Repeat it with the Idempotency-Key that it had, or look at GET /v1/calls first.", "1"},
 		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
 		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},
-		{codeFilesFull, 507, "There is no room for the file", "Delete files, or let them expire; recurgentd serve --files-max sets the bound, the disk another.", ""},
+		{codeFilesFull, 507, "There is no room for the file", "Delete files, or let them expire; recurgentd serve --files-max sets the bound, the policy storage.owner_share that of one owner, the disk another.", ""},
+		{codeStorageFull, 507, "There is no room for what would be stored", "share says whose share of what (of) is full. Delete what is not used any more; the policy storage.owner_share and recurgentd serve --storage-max set the bounds.", ""},
 		{codeTimedOut, 504, "It did not end in its time", "Try again later; calls and predictions of one session run in order.", "1"},
 		{codeBodiesFull, 503, "Too many large requests are under way", "Try again later, with fewer large requests at once.", "1"},
 		{codeRepliesFull, 503, "Too many large replies wait for their readers", "Read replies as they come; try again later.", "1"},

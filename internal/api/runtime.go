@@ -113,6 +113,8 @@ type Shared interface {
 	Holdings(ctx context.Context) (*Holdings, error)
 	Erased() context.Context // ends when the namespace is deleted
 	Usage(ctx context.Context, q spend.UsageQuery) (spend.UsageReport, error)
+	ListStored(ctx context.Context, after string, limit int) ([]store.OwnerBytes, error)
+	Stored(ctx context.Context, owner string) (store.OwnerBytes, error)
 	Nearly(owner, role, method string, daemon bool) (ratio float64, near bool)
 	Settled() error
 	Version() operator.VersionInfo

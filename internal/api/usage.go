@@ -10,11 +10,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// getUsage reports what models were asked. Without the scope operate one sees one's own.
+// getUsage reports what models were asked, and what owners have stored. Without the scope operate one sees one's own.
 func (s *server) getUsage(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	u := spend.UsageQuery{By: q.oneOf("by", spend.ByRole, spend.ByMethod, spend.ByOwner, spend.ByDay), Since: q.time("since"), Until: q.time("until"),
 		After: q.integer("after", 0, 0, store.MaxSpendRows), Limit: q.integer("limit", 0, 1, maxLimit)}
+	ownersAfter := q.text("storage_after")
 	if u.By == "" {
 		u.By = spend.ByDay
 	}
@@ -33,7 +34,24 @@ func (s *server) getUsage(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if report.Storage, report.StorageNext, err = storedBy(w, r, ownersAfter); err != nil {
+		return err
+	}
 	return s.send(w, http.StatusOK, report)
+}
+
+// storedBy lists what owners have stored, a page of it; without the scope operate one sees one's own.
+func storedBy(w *reply, r *http.Request, after string) (list []store.OwnerBytes, next *string, err error) {
+	if !w.who.Scopes.Has(access.Operate) {
+		own, err := w.run.Stored(r.Context(), w.owner)
+		return []store.OwnerBytes{own}, nil, err
+	}
+	list, err = w.run.ListStored(r.Context(), after, maxLimit+1)
+	if len(list) > maxLimit {
+		list = list[:maxLimit]
+		next = &list[maxLimit-1].Owner
+	}
+	return append([]store.OwnerBytes{}, list...), next, err
 }
 
 // warnOfSpend says in a header how much is used of a cap that the call counts for, once that is 80 percent. Of the daemon's only those hear who

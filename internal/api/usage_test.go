@@ -2,13 +2,17 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 func (f *fake) Usage(_ context.Context, q spend.UsageQuery) (spend.UsageReport, error) {
@@ -21,6 +25,44 @@ func (f *fake) Nearly(owner, _, _ string, daemon bool) (float64, bool) {
 		return f.spent, f.spent >= 0.8
 	}
 	return 0, false
+}
+
+func (f *fake) ListStored(_ context.Context, after string, limit int) ([]store.OwnerBytes, error) {
+	return store.PageStored(slices.Clone(f.stored), after, limit), f.note("ListStored")
+}
+
+func (f *fake) Stored(_ context.Context, owner string) (store.OwnerBytes, error) {
+	return store.OwnerBytes{Owner: owner, Bytes: store.Bytes{Tools: 7}}, f.note("Stored")
+}
+
+// Who operates sees what each owner has stored, in pages; who does not, what is their own.
+func TestStoredIsListed(t *testing.T) {
+	t.Parallel()
+	tokens, err := access.ParseTokens([]byte("ann 0123456789abcdef scopes=read\nop fedcba9876543210 scopes=read,operate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newRig(t, func(o *Options) { o.Auth = tokens })
+	for i := range maxLimit + 2 {
+		g.fake.stored = append(g.fake.stored, store.OwnerBytes{Owner: fmt.Sprintf("o%04d", i), Bytes: store.Bytes{Files: int64(i)}})
+	}
+	see := func(token, after string) (report spend.UsageReport) {
+		got := g.ask("GET", "/v1/usage?storage_after="+after, "", "Authorization: Bearer "+token)
+		if err := json.Unmarshal([]byte(got.body), &report); err != nil || got.status != 200 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		return report
+	}
+	if r := see("0123456789abcdef", ""); len(r.Storage) != 1 || r.Storage[0] != (store.OwnerBytes{Owner: "ann", Bytes: store.Bytes{Tools: 7}}) || r.StorageNext != nil {
+		t.Errorf("ann sees %v", r.Storage)
+	}
+	first := see("fedcba9876543210", "")
+	if len(first.Storage) != maxLimit || first.StorageNext == nil {
+		t.Fatalf("op sees %d rows", len(first.Storage))
+	}
+	if r := see("fedcba9876543210", *first.StorageNext); !slices.Equal(append(first.Storage, r.Storage...), g.fake.stored) || r.StorageNext != nil {
+		t.Errorf("then %v, %v", r.Storage, r.StorageNext)
+	}
 }
 
 func TestUsageRoute(t *testing.T) {

@@ -1,5 +1,11 @@
 package app
 
+import (
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
 func (o *Options) checkFiles() error {
 	if o.FileMax < 1 || o.FileMax > 1<<40 {
 		return refuse("file-max", "must be 1 B to 1 TiB, got %s", o.FileMax)
@@ -7,5 +13,25 @@ func (o *Options) checkFiles() error {
 	if o.FilesMax < o.FileMax {
 		return refuse("files-max", "must be at least --file-max, %s, got %s", o.FileMax, o.FilesMax)
 	}
+	if o.StorageMax != 0 && (o.StorageMax < 1<<20 || o.StorageMax > 1<<50) {
+		return refuse("storage-max", "must be 1 MiB to 1 PiB, got %s", o.StorageMax)
+	}
 	return nil
+}
+
+// unknownDisk is what is stored at most where the size of the disk is not known: it is a database's.
+const unknownDisk = 100 << 30
+
+// mostStored is what all namespaces together may take.
+func (o *Options) mostStored() store.Bytes {
+	all := int64(o.StorageMax)
+	if all == 0 {
+		all = unknownDisk
+		if fs, err := vfs.Dir(o.DataDir); err == nil && !o.Database() {
+			if _, total, err := fs.Free(); err == nil {
+				all = int64(min(total, 1<<50)) //nolint:gosec // bounded
+			}
+		}
+	}
+	return storage.Split(all, int64(o.FilesMax))
 }

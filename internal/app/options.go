@@ -75,6 +75,8 @@ type Options struct {
 	FileMax Bytes `name:"file-max" env:"RECURGENT_FILE_MAX" value:"BYTES" default:"256MiB" help:"bytes of one file that a client uploads or a program makes"`
 	// FilesMax is how many bytes all files may have together, at least FileMax.
 	FilesMax Bytes `name:"files-max" env:"RECURGENT_FILES_MAX" value:"BYTES" default:"10GiB" help:"bytes of all files together; more are refused until some expire or are deleted"`
+	// StorageMax is how many bytes everything but files may have together, at least 1 MiB; 0: the size of the data directory's disk.
+	StorageMax Bytes `name:"storage-max" env:"RECURGENT_STORAGE_MAX" value:"BYTES" default:"the size of the data directory's disk; 100 GiB with a database" help:"bytes of contexts, histories, values, tools and examples of all namespaces together; docs/multi-user.md has the parts of each, and of owners and namespaces"`
 	// SecretsKeyFile holds the age identity that stored secrets of connections are sealed to; "" is secrets.key in DataDir.
 	SecretsKeyFile string `name:"secrets-key-file" env:"RECURGENT_SECRETS_KEY_FILE" value:"FILE" default:"secrets.key in the data directory" help:"identity (age) that stored secrets of connections are sealed to; made with the first one, mode 0600"`
 	// SecretsDir holds the files that connections may name as their secrets; "": they may name none.

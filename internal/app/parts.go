@@ -49,6 +49,7 @@ type parts struct {
 	fetch     *fetch.Client
 	heavy     *fair.Heavy[agent.Owner]
 	room      *files.Room
+	most      store.Bytes // that all namespaces may store
 	spend     *spend.Ledger
 	database  *postgres.Store  // shared, where it is a database
 	shared    store.Store      // memory without what is the daemon's own, where replicas share it; else nil
@@ -181,7 +182,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p parts) error {
 	if p.server != nil {
 		ro.ModelContext = p.server.Context
 	}
-	p.runtime, p.room, p.maxBody, p.named = ro, &files.Room{}, api.DefaultOptions().MaxBody, named(o)
+	p.runtime, p.room, p.maxBody, p.named, p.most = ro, &files.Room{}, api.DefaultOptions().MaxBody, named(o), o.mostStored()
 	patch, err := agent.PolicyPatchOf(o.Policy)
 	if err != nil {
 		return refuse("policy", "%s", err)
@@ -227,6 +228,15 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	return api.New(w)
 }
 
+// byKind is what is stored as metrics have it.
+func byKind(b store.Bytes) map[string]int64 {
+	out := map[string]int64{}
+	for _, kind := range store.Kinds() {
+		out[kind] = b.Of(kind)
+	}
+	return out
+}
+
 // sources is what metrics read when they are scraped.
 func (a *App) sources(p parts) telemetry.Sources {
 	s, box, native := p.memory, p.pool, p.native
@@ -251,7 +261,7 @@ func (a *App) sources(p parts) telemetry.Sources {
 		Store: func() telemetry.Store {
 			f := s.Stats()
 			return telemetry.Store{Commits: f.Commits, Fsyncs: f.Fsyncs, JournalBytes: f.JournalBytes, Quarantined: f.Quarantined,
-				CheckpointLag: f.CheckpointLagEntries, Sessions: f.Sessions, Tools: f.Tools}
+				CheckpointLag: f.CheckpointLagEntries, Sessions: f.Sessions, Tools: f.Tools, Stored: byKind(f.Stored), StoredMost: byKind(p.most)}
 		},
 		Runners: func() telemetry.Runners {
 			f := box.Stats()

@@ -22,6 +22,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -78,10 +79,13 @@ func (s *services) enter() bool {
 
 func (s *services) release() { s.users.Add(-1) }
 
-func newKeeper(p parts, ro runtime.Options, policy func() *agent.Policy) (*files.Keeper, error) {
+func newKeeper(p parts, ro *runtime.Options, held store.Namespace, policy func() *agent.Policy) (_ *files.Keeper, err error) {
+	if ro.Storage, err = storage.New(storage.Options{Store: held, Policy: policy, Most: p.most, Several: p.options.guarded(), OnRefusal: ro.Metrics.StorageRefused}); err != nil {
+		return nil, err
+	}
 	o := files.DefaultOptions()
 	o.Store, o.Namespace, o.Now, o.Policy, o.Room = ro.Store, ro.Namespace, ro.Now, policy, p.room
-	o.MaxFile, o.MaxAll = int64(p.options.FileMax), int64(p.options.FilesMax)
+	o.Shares, o.MaxFile, o.MaxAll = ro.Storage, int64(p.options.FileMax), int64(p.options.FilesMax)
 	o.OnDamaged = func(f agent.File) {
 		ro.Metrics.FileDamaged()
 		ro.Logger.Error().Str("file", f.ID).Str("owner", f.Owner).Msg("a stored file has other bytes than were stored: it is not served")
@@ -106,7 +110,8 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	}
 	secrets.Use(held)
 	var run *runtime.Runtime
-	kept, err := newKeeper(p, ro, func() *agent.Policy { return run.PolicyInForce() })
+	policy := func() *agent.Policy { return run.PolicyInForce() }
+	kept, err := newKeeper(p, &ro, held, policy)
 	if err != nil {
 		return nil, err
 	}

@@ -23,14 +23,15 @@ file is referred to as {"$file": "ID"}, also in arguments. recurgentd call --fil
   recurgentd files list`,
 		Args: cobra.NoArgs,
 	}
-	var session string
+	var session, owner string
 	var d download
 	add := func(op operation) *cobra.Command {
 		c := operatorCommand(sh, "recurgentd files", op)
 		root.AddCommand(c)
 		return c
 	}
-	add(operation{use: "list", short: "List your files, newest first", run: (*errand).files})
+	list := add(operation{use: "list", short: "List your files, newest first", run: func(t *errand) error { return t.files(owner) }})
+	list.Flags().StringVar(&owner, "owner", "", "whose files (scope operate; default: yours)")
 	put := add(operation{use: "put FILE", short: "Upload a file and print its id", example: "sales.csv", least: 1, most: 1, run: func(t *errand) error { return t.putFile(session) }})
 	put.Flags().StringVar(&session, "session", "", "id of the session that it is erased with")
 	get := add(operation{use: "get ID", short: "Download a file into a directory", example: "FILE --out reports", least: 1, most: 1, run: func(t *errand) error {
@@ -42,8 +43,12 @@ file is referred to as {"$file": "ID"}, also in arguments. recurgentd call --fil
 	return root
 }
 
-func (t *errand) files() error {
-	all, err := pages[agent.File](t, "/v1/files")
+func (t *errand) files(owner string) error {
+	path := "/v1/files"
+	if owner != "" {
+		path += "?owner=" + url.QueryEscape(owner)
+	}
+	all, err := pages[agent.File](t, path)
 	if err != nil {
 		return err
 	}

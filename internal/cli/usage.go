@@ -12,6 +12,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // usageFlags are the flags of recurgentd usage, as they were given.
@@ -19,9 +20,9 @@ type usageFlags struct{ by, since, until string }
 
 func usageCommand(sh Shell) *cobra.Command {
 	var f usageFlags
-	c := operatorCommand(sh, "recurgentd", operation{use: "usage", short: "Report what models were asked, what it cost, and what stored programs saved", example: "--by owner --since 2026-11-01",
+	c := operatorCommand(sh, "recurgentd", operation{use: "usage", short: "Report what models were asked, what it cost, what stored programs saved, and what is stored", example: "--by owner --since 2026-11-01",
 		long: `Report what models were asked, what it cost, and what stored programs saved, by method, role, owner or day; then the
-caps of tokens in force with what is used of them. A dash stands for what is not known: the cost where a model has no
+caps of tokens in force with what is used of them; then how many bytes each owner has stored. A dash stands for what is not known: the cost where a model has no
 price (serve --model-prices), what was saved where the daemon forged none of the programs. As a key it stands for what
 is older than 92 days or beyond 10,000 rows. ESTIMATED counts tokens of requests whose cost nobody reported.
 
@@ -71,6 +72,13 @@ func (t *errand) reportUsage(f usageFlags) error {
 	if err := t.table(strings.ToUpper(f.by)+" CALLS WARM REQUESTS PROMPT CACHED COMPLETION ESTIMATED COST SAVED-REQUESTS SAVED-TOKENS SAVED-COST", usageTable(&r)); err != nil {
 		return err
 	}
+	if err := t.caps(&r); err != nil {
+		return err
+	}
+	return t.stored(path, &r)
+}
+
+func (t *errand) caps(r *spend.UsageReport) error {
 	if len(r.Limits) == 0 {
 		return t.out.line("\nno caps")
 	}
@@ -82,6 +90,35 @@ func (t *errand) reportUsage(f usageFlags) error {
 		rows = append(rows, []string{l.Scope, l.Name, l.Window, fmt.Sprint(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Reserved), l.ResetsAt.UTC().Format(time.RFC3339)})
 	}
 	return t.table("SCOPE NAME WINDOW LIMIT USED RESERVED RESETS-AT", rows)
+}
+
+// stored prints what owners have, with the pages that follow those of the report.
+func (t *errand) stored(path string, r *spend.UsageReport) error {
+	var rows [][]string
+	for page := r; ; {
+		for _, o := range page.Storage {
+			row := []string{o.Owner}
+			for _, kind := range store.Kinds() {
+				row = append(row, fmt.Sprint(o.Of(kind)))
+			}
+			rows = append(rows, row)
+		}
+		if page.StorageNext == nil || len(page.Storage) == 0 {
+			break
+		}
+		at := path + "&storage_after=" + url.QueryEscape(*page.StorageNext)
+		page = &spend.UsageReport{}
+		if _, err := t.fetch(at, page); err != nil {
+			return err
+		}
+	}
+	if len(rows) == 0 { // nothing, or a daemon that does not say it
+		return nil
+	}
+	if err := t.out.line(""); err != nil {
+		return err
+	}
+	return t.table(strings.ToUpper("owner "+strings.Join(store.Kinds(), " ")), rows)
 }
 
 func usageTable(r *spend.UsageReport) [][]string {

@@ -13,9 +13,9 @@ import (
 const usageReply = `{"currency":"EUR","data":[{"key":"tax.net","calls":41,"warm_calls":40,"model_requests":1,"prompt_tokens":2100,"cached_tokens":1024,"completion_tokens":320,"estimated_tokens":0,` +
 	`"cost":0.005224,"saved_requests":40,"saved_tokens":96800,"saved_cost":60},{"key":"","calls":1,"warm_calls":1,"model_requests":0,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,` +
 	`"estimated_tokens":7,"cost":null,"saved_requests":null,"saved_tokens":null,"saved_cost":null}],"limits":[{"scope":"namespace","window":"day","limit":1000,"used":20,"reserved":3,` +
-	`"resets_at":"2026-11-23T00:00:00Z"},{"scope":"owner","name":"ann","window":"day","limit":100,"used":20,"reserved":0,"resets_at":"2026-11-23T00:00:00Z"}]}`
+	`"resets_at":"2026-11-23T00:00:00Z"},{"scope":"owner","name":"ann","window":"day","limit":100,"used":20,"reserved":0,"resets_at":"2026-11-23T00:00:00Z"}],"storage":[{"owner":"ann","files":1048576,"contexts":2,"histories":3,"values":4,"tools":5,"examples":6}]}`
 
-// Rows, then the caps; what is null is a dash, and money has its currency, where there is one.
+// Rows, then the caps, then what is stored; what is null is a dash, and money has its currency, where there is one.
 func TestUsageTables(t *testing.T) {
 	t.Parallel()
 	_, out, errs, code := answers(t, map[string]string{"GET /v1/usage": usageReply}, "usage")
@@ -26,6 +26,9 @@ tax.net  41     40    1         2100    1024    320         0          0.005224 
 SCOPE      NAME  WINDOW  LIMIT  USED  RESERVED  RESETS-AT
 namespace  -     day     1000   20    3         2026-11-23T00:00:00Z
 owner      ann   day     100    20    0         2026-11-23T00:00:00Z
+
+OWNER  FILES    CONTEXTS  HISTORIES  VALUES  TOOLS  EXAMPLES
+ann    1048576  2         3          4       5      6
 `
 	if out != want || errs != "" || code != 0 {
 		t.Errorf("%d %s\n%s\nwant\n%s", code, errs, out, want)
@@ -41,6 +44,24 @@ owner      ann   day     100    20    0         2026-11-23T00:00:00Z
 	_, out, _, _ = answers(t, map[string]string{"GET /v1/usage": usageReply}, "usage", "--json")
 	if out != usageReply+"\n" {
 		t.Errorf("--json: %s", out)
+	}
+}
+
+// All owners are listed, however many pages they have.
+func TestUsageListsAllOwners(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reply := `{"data":[],"limits":[],"storage":[{"owner":"a&b"}],"storage_next":"a&b"}`
+		if r.URL.Query().Get("storage_after") == "a&b" {
+			reply = `{"data":[],"limits":[],"storage":[{"owner":"zoe"}],"storage_next":null}`
+		}
+		_, _ = w.Write([]byte(reply)) // a broken reply fails the command
+	}))
+	defer s.Close()
+	var stdout, stderr strings.Builder
+	code := Main(Shell{Stdout: &stdout, Stderr: &stderr, Env: environment(t, map[string]string{"RECURGENT_URL": s.URL})}, []string{"usage"})
+	if out := stdout.String(); code != 0 || !strings.Contains(out, "\na&b ") || strings.Count(out, "zoe") != 1 {
+		t.Errorf("%d %s\n%s", code, &stderr, out)
 	}
 }
 
@@ -91,7 +112,7 @@ func TestUsageIsSafeForTerminals(t *testing.T) {
 			if code != 0 || strings.ContainsFunc(strings.ReplaceAll(out, "\n", ""), hidden) || strings.ContainsAny(out, "\x1b\r\t\a\b") {
 				t.Errorf("%q as %s: %d %s\n%q", hostile, form, code, errs, out)
 			}
-			if form == "table" && strings.Count(out, "\n") != 7 {
+			if form == "table" && strings.Count(out, "\n") != 10 {
 				t.Errorf("%q makes lines:\n%s", hostile, out)
 			}
 		}

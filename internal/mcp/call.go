@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -213,6 +214,7 @@ func rpcError(err error) error {
 	var bad *agent.InputError
 	var name *agent.NameError
 	var unknown *catalog.NotFound
+	var full *storage.FullError
 	code, text := int64(0), err.Error()
 	switch {
 	case errors.As(err, &bad):
@@ -221,6 +223,8 @@ func rpcError(err error) error {
 		code = jsonrpc.CodeInvalidParams
 	case errors.As(err, &unknown):
 		code = codeNotFound
+	case errors.As(err, &full):
+		code, text = codeUnavailable, "there is no room for "+full.Error()+". "+full.Hint()
 	case errors.Is(err, store.ErrNotFound):
 		code, text = codeNotFound, "there is no session of that id"
 	case errors.Is(err, store.ErrAway):

@@ -6,6 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
 // charge is asked before each request to the model that is for the call.
@@ -25,12 +26,12 @@ func overCap(err error) *agent.Outcome {
 	return &out
 }
 
-// capOfOwner reports whether the outcome is that of a cap of its owner.
+// capOfOwner reports whether the outcome is that of a cap, or of a share, of its owner.
 func capOfOwner(o *agent.Outcome) bool {
-	return o != nil && o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["scope"] == spend.ScopeOwner
+	return o != nil && (o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["scope"] == spend.ScopeOwner || storage.IsFull(o) && o.Metadata["share"] == storage.ShareOwner)
 }
 
-// modelOut reports whether the outcome says that no model could be asked: it failed, or a cap was reached.
+// modelOut reports whether the outcome says that no model could be asked: it failed, or a cap or a share was used up.
 func modelOut(o *agent.Outcome) bool {
-	return o.ErrorType == agent.ErrProvider || o.ErrorType == agent.ErrBudgetExceeded && !o.Authored && o.Metadata["resets_at"] != nil
+	return o.ErrorType == agent.ErrProvider || storage.IsFull(o) || o.ErrorType == agent.ErrBudgetExceeded && !o.Authored && o.Metadata["resets_at"] != nil
 }

@@ -24,6 +24,7 @@ func (c *opened) commit(a *answered) (CallResult, error) {
 		}
 	}()
 	defer func() { discard(c.drafts) }()
+	a.boundContext()
 	a.outcome = c.named(a.outcome)
 	if a.adopting != nil {
 		return a.adopt()

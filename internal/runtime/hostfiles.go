@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -78,6 +79,7 @@ func (m *madeFile) Write(p []byte) (int, error) {
 // fileFailure is what a program sees of an error. That there is no room is not its fault; that a file is too large is.
 func (h *host) fileFailure(err error) *recurgent.Failure {
 	var over *files.LimitError
+	var full *storage.FullError
 	var input *agent.InputError
 	switch {
 	case errors.As(err, &input):
@@ -86,7 +88,10 @@ func (h *host) fileFailure(err error) *recurgent.Failure {
 		return &recurgent.Failure{Type: agent.ErrInvalidInput, Message: "create: " + over.Error()}
 	}
 	h.excuse(agent.ErrResourceExhausted, agent.ClassExtrinsic)
-	if over != nil {
+	switch {
+	case errors.As(err, &full):
+		return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: "create: there is no room for " + full.Error() + ". " + full.Hint()}
+	case over != nil:
 		return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: "create: " + over.Error()}
 	}
 	return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: "create: the file cannot be written now"}

@@ -6,13 +6,17 @@ import (
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // provenFixture is the call's proof for successors. With masks in the place of secrets it is one only if the program reproduces its
 // value on it.
 func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a judged) *agent.Fixture {
 	f, masked := c.fixture(g, a)
-	if f == nil || !masked {
+	if f == nil || !c.r.o.Storage.Fits(ctx, c.session.Owner, store.Bytes{Tools: store.FixtureBytes(f)}) {
+		return nil
+	}
+	if !masked {
 		return f
 	}
 	key := c.role + "." + c.method + " " + g.CodeChecksum + " " + inputHash(f.Args, f.Kwargs)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
 // nest runs a call that a program makes: in the same session, one level deeper, with an empty context that is not kept.
@@ -67,6 +68,12 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 			return nil, o // one refusal is on record: a program that goes on asking adds no more
 		}
 		return nil, n.commitNested(n.refusal(o))
+	}
+	var full *storage.FullError
+	if errors.As(n.room(ctx), &full) { // nor for the record that it was refused
+		o := full.Outcome()
+		h.excuse(o.ErrorType, agent.ClassExtrinsic)
+		return nil, n.named(o)
 	}
 	return n, agent.Outcome{}
 }

@@ -115,6 +115,11 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 			return nil, nil, replay, err
 		}
 	}
+	if err := c.room(ctx); err != nil {
+		r.releaseKey(c)
+		r.disown(session.ID, c.fence)
+		return nil, nil, CallResult{}, err
+	}
 	c.life.begin(ctx, cmp.Or(q.Timeout, r.o.CallTimeout))
 	if err := r.begin(&c.life, c, q.Ephemeral); err != nil {
 		c.life.cancel(nil)

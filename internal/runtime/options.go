@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -28,6 +29,7 @@ type Options struct {
 	Tracer    *telemetry.Tracer        // nil: no traces
 	Native    *tier.Tier               // compiles programs; nil: none is. The caller stops it
 	Files     *files.Keeper            // nil: programs have no files
+	Storage   *storage.Shares          // of what is stored; nil: everybody has all
 	Spend     *spend.Account           // which requests to the model are charged to; nil: none are
 	Heavy     *fair.Heavy[agent.Owner] // for what takes long over bytes of a call; nil: nobody waits
 	Owners    Owners                   // which replica runs the calls of a session; nil: there are no others

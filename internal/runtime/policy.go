@@ -9,8 +9,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Policy returns the policy in force.
-func (r *Runtime) Policy() agent.Policy { return *r.policy.Load() }
+// Policy returns the policy in force, with the value of what is left to the daemon.
+func (r *Runtime) Policy() agent.Policy { return r.resolved(r.policy.Load()) }
+
+func (r *Runtime) resolved(p *agent.Policy) agent.Policy {
+	whole := *p
+	whole.Storage.OwnerShare = r.o.Storage.OwnerShare(p)
+	return whole
+}
 
 // ChangePolicy replaces the policy with the one that change makes of the policy in force, and stores it together with
 // change's audit entry. It is durable when ChangePolicy returns, and in force from the very next call on. Changes run one
@@ -35,7 +41,7 @@ func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy
 		}
 		r.policyRevision = revision + 1
 		r.enforce(&p)
-		return p, nil
+		return r.resolved(&p), nil
 	}
 }
 

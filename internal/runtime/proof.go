@@ -46,7 +46,7 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(in.args, in.kwargs) {
 		return nil, false
 	}
-	f = &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Args: in.args, Kwargs: in.kwargs}
+	f = &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Owner: agent.LoggedOwner(c.session.Owner), Args: in.args, Kwargs: in.kwargs}
 	var ofValue, ofEffects, ofContext bool
 	f.Value, ofValue = c.maskJSON(a.outcome.Value)
 	f.Effects, ofEffects = c.maskJSON(a.result.Effects.Journal)

@@ -42,6 +42,9 @@ func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Se
 	if s.Contract.Empty() {
 		s.Contract = nil
 	}
+	if err := r.o.Storage.Room(ctx, s.Owner, store.Bytes{Contexts: store.SessionBytes(s) + store.ContextBytes(memory)}); err != nil {
+		return agent.Session{}, err
+	}
 	if err := r.store.CreateSession(ctx, s, memory); err != nil {
 		return agent.Session{}, err
 	}
@@ -49,10 +52,7 @@ func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Se
 }
 
 func (r *Runtime) checkContext(memory map[string]json.RawMessage) error {
-	size := 0
-	for k, v := range memory {
-		size += len(k) + len(v) + 4
-	}
+	size := contextSize(memory)
 	if size <= r.o.MaxContext {
 		return nil
 	}
@@ -109,8 +109,12 @@ const (
 	opContextPatch  = "context.patch"
 )
 
-// auditedValue bounds a value of a context in the audit trail, in bytes: of a longer one the size is kept.
-const auditedValue = 1 << 10
+// auditedValue bounds a value of a context in the audit trail, in bytes: of a longer one the size is kept. auditedValues bounds all that an entry has
+// before or after a change: the trail is not part of anybody's share, and is not to be filled by it. Keys beyond it are left out.
+const (
+	auditedValue  = 1 << 10
+	auditedValues = 32 << 10
+)
 
 // DeleteSession erases the session and what it left anywhere. A call of it that is under way ends canceled. The audit trail keeps who deleted it,
 // whose it was and when it was made, and nothing of what was said in it.
@@ -146,18 +150,20 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	if agent.Kind(patch) != "object" {
 		return nil, &agent.InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object", Hint: `{"key": "value", "gone": null}`}
 	}
-	if _, err := r.store.Session(ctx, id); err != nil {
+	s, err := r.store.Session(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	shown, err := r.patchContext(ctx, id, patch, actor)
+	shown, err := r.patchContext(ctx, &s, patch, actor)
 	if errors.Is(err, store.ErrFenced) && r.o.Owners != nil {
 		r.o.Owners.Fenced(id)
-		return r.patchContext(ctx, id, patch, actor)
+		return r.patchContext(ctx, &s, patch, actor)
 	}
 	return shown, err
 }
 
-func (r *Runtime) patchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage, error) {
+func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json.RawMessage, actor string) (map[string]json.RawMessage, error) {
+	id := s.ID
 	epoch, leave, err := r.Turn(ctx, id)
 	if err != nil {
 		return nil, err
@@ -173,8 +179,12 @@ func (r *Runtime) patchContext(ctx context.Context, id string, patch json.RawMes
 	}
 	entry := audittrail.Entry(r.o.Now(), actor, opContextPatch, id)
 	entry.SessionID, entry.Before = id, r.audited(before, change)
+	size := contextSize(before)
 	change.Apply(before)
 	if err := r.checkContext(before); err != nil {
+		return nil, err
+	}
+	if err := r.o.Storage.Room(ctx, s.Owner, store.Bytes{Contexts: int64(contextSize(before) - size)}); err != nil {
 		return nil, err
 	}
 	entry.After = r.audited(before, change)
@@ -193,8 +203,14 @@ func (r *Runtime) audited(memory map[string]json.RawMessage, change agent.Contex
 	if err := json.Unmarshal(masked, &kept); err != nil {
 		return audittrail.Brief(masked, 0)
 	}
-	for key, value := range kept {
-		kept[key] = audittrail.Brief(value, auditedValue)
+	room := auditedValues
+	for _, key := range slices.Sorted(maps.Keys(kept)) {
+		brief := audittrail.Brief(kept[key], auditedValue)
+		if room -= len(key) + len(brief); room < 0 {
+			delete(kept, key)
+			continue
+		}
+		kept[key] = brief
 	}
 	return agent.Encoded(kept)
 }

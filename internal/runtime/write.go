@@ -55,7 +55,7 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 		}
 		rec.trail.failures = appendBounded(rec.trail.failures, res.attempts)
 		if !leader && !q.alone && capOfOwner(res.failure) {
-			q.alone = true // it is another owner's cap
+			q.alone = true // it is another owner's cap, or share
 			continue
 		}
 		if res.candidate == nil {
@@ -160,6 +160,10 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			w.res.candidate = &candidate{existing: a, generation: agent.Generation{Cacheable: true}}
 			return w.res
 		}
+	}
+	if full := w.roomForProgram(ctx); full != nil {
+		w.res.failure, w.res.class = full, agent.ClassExtrinsic
+		return w.res
 	}
 	w.before = w.reachBefore(ctx, q.predecessor)
 	for {

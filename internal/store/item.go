@@ -63,8 +63,10 @@ type ItemRecord struct {
 type ItemValue struct {
 	CallID, SessionID string
 	At                time.Time
+	Owner             string // as in log entries; "" also where it is not known
 	Outcome, Effects  json.RawMessage
 	Key               *Idempotent // with the reply; nil for none
+	Debug             int64       // bytes of the log entry that go with it
 }
 
 // ItemFile is a file. Open opens its bytes; it is called at most once, before the next item.

@@ -151,6 +151,8 @@ func (m *Memory) Stats() Stats {
 		for state, count := range n.ranking.States() {
 			s.Artifacts[state] += count
 		}
+		stored := n.stored()
+		s.Stored.Add(stored.All)
 	}
 	return s
 }

@@ -78,6 +78,7 @@ type Namespace interface {
 	Connections
 	Maintenance
 	Files
+	Storage
 	Spending
 }
 
@@ -289,4 +290,5 @@ type Stats struct {
 	Sessions, Tools                            int64 // gauges
 
 	Artifacts map[string]int // gauge: by lifecycle state
+	Stored    Bytes          // gauge
 }

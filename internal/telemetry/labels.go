@@ -41,6 +41,7 @@ var (
 	nativeBuilds = []string{"ok", "failed", "unsupported", "canceled"}
 	nativeFaults = []string{"busy", "missing", "broken"}
 	spendWindows = []string{"day", "month", "method_day", "owner_day", "daemon_day"}
+	storedKinds  = []string{"files", "contexts", "histories", "values", "tools", "examples"}
 	nativeStates = []string{"idle", "building", "checking", "native", "off"}
 
 	fetchResults = []string{"live", "cached", "revalidated", "stale", "recorded", "dns", "refused", "timeout", "denied", "redirect_denied", "redirects", "too_large", "incomplete", "encoding", "network",

@@ -24,11 +24,12 @@ type Sources struct {
 	Database        func() Database // nil: there is none
 }
 
-// Store are figures of a store since it was opened, except for the last three, which are of now.
+// Store are figures of a store since it was opened, except for the last five, which are of now.
 type Store struct {
 	Commits, Fsyncs, JournalBytes, Quarantined int64
 	CheckpointLag                              int64 // entries in the journal that the files do not hold yet
 	Sessions, Tools                            int64
+	Stored, StoredMost                         map[string]int64 // bytes by kind: of all namespaces, and what they may have
 }
 
 // Runners are figures of the runner pool: of now, except for the last three, which are since the start.
@@ -67,6 +68,7 @@ type sources struct {
 	runners, warmBytes, spawned, killed, faults *prometheus.Desc
 	commits, fsyncs, journal, quarantined       *prometheus.Desc
 	lag, programs, spendRatio, reserved, model  *prometheus.Desc
+	stored, storedMost                          *prometheus.Desc
 	cluster                                     clusterFigures
 	database                                    databaseFigures
 }
@@ -98,6 +100,8 @@ func newSources() *sources {
 	s.spendRatio = desc("recurgent_spend_used_ratio", "The largest share that is used of a cap of tokens, 1 for all of it, by kind of window; 0 without a cap.", "window")
 	s.reserved = desc("recurgent_spend_reserved_tokens", "Tokens that requests under way reserve of the caps.")
 	s.model = newModelFigure()
+	s.stored = desc("recurgent_stored_bytes", "Bytes that things of all namespaces take, by kind.", "kind")
+	s.storedMost = desc("recurgent_stored_limit_bytes", "Bytes that things of all namespaces may take, by kind.", "kind")
 	s.cluster, s.database = newClusterFigures(), newDatabaseFigures()
 	s.from.Store(&Sources{})
 	return s
@@ -106,7 +110,7 @@ func newSources() *sources {
 // Describe implements prometheus.Collector.
 func (s *sources) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners, s.warmBytes,
-		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio, s.reserved, s.model} {
+		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio, s.reserved, s.model, s.stored, s.storedMost} {
 		ch <- d
 	}
 	s.cluster.describe(ch)
@@ -154,6 +158,7 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	counter(s.journal, st.JournalBytes)
 	counter(s.quarantined, st.Quarantined)
 
+	s.collectStored(ch, &st)
 	collectModel(ch, s.model, from.Model)
 	s.collectSpend(ch, from.Spend)
 	s.cluster.collect(ch, from.Cluster)

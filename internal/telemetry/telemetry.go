@@ -53,6 +53,7 @@ type meters struct {
 	effects       effectMetrics
 	access        accessMetrics
 	spend         spendMetrics
+	storage       set
 	regenerations prometheus.Counter
 	guardrails    set
 	repairs       set
@@ -110,7 +111,7 @@ func New(r prometheus.Registerer, b Build, namespaces ...agent.Namespace) *Metri
 	m.newModel(f)
 	m.newQuality(f)
 	m.newHTTP(f)
-	m.access, m.spend = newAccess(f), newSpend(f)
+	m.access, m.spend, m.storage = newAccess(f), newSpend(f), newStorage(f)
 	m.damagedFiles = f.counter("recurgent_damaged_files_total", "Reads of stored files that had other bytes than were stored, which were refused or cut off.")
 	info := f.gaugeVec("recurgent_build_info", "The version that runs; always 1.", "version", "revision", "goversion")
 	info.WithLabelValues(b.Version, b.Revision, b.GoVersion).Set(1)

@@ -205,6 +205,7 @@ func limits() [][3]string {
 		{"fetches of one owner at once", shared(fmt.Sprint(fetches.Parallel)), "they wait"},
 		{"requests to the model of one owner at once", shared(fmt.Sprint(provider.MaxRequests)), "they wait"},
 		{"a file; the files of a session, or of an owner outside of sessions; all files", fmt.Sprintf("`--file-max`; %s (policy); `--files-max`", size(policy.Retention.SessionFileMiB<<20)), "413 `file_too_large`; 429 `file_quota_exceeded`; 507 `files_full`"},
+		{"contexts, histories, values, tools and examples of all; of a namespace; of an owner", "`--storage-max`, divided; parts of it where there are access tokens, `storage.owner_share` (policy) (`docs/multi-user.md`)", "507 `storage_full`; in a call `resource_exhausted`"},
 		{"files that a program has open at once", "16", "an error that the program sees"},
 		{"uploads at once; time without a byte of one", "64; " + web.Stall.String(), "503 `bodies_full`; 408 `upload_idle`"},
 		{"time that files are kept", fmt.Sprintf("%d hours (policy)", policy.Retention.FileHours), "they are deleted"},

@@ -1428,6 +1428,7 @@ const (
 	ProblemCodeRepliesFull           ProblemCode = "replies_full"
 	ProblemCodeSecretsUnavailable    ProblemCode = "secrets_unavailable"
 	ProblemCodeSessionMoved          ProblemCode = "session_moved"
+	ProblemCodeStorageFull           ProblemCode = "storage_full"
 	ProblemCodeStreamsFull           ProblemCode = "streams_full"
 	ProblemCodeTimeout               ProblemCode = "timeout"
 	ProblemCodeTooLarge              ProblemCode = "too_large"
@@ -1553,6 +1554,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeSecretsUnavailable:
 		return true
 	case ProblemCodeSessionMoved:
+		return true
+	case ProblemCodeStorageFull:
 		return true
 	case ProblemCodeStreamsFull:
 		return true
@@ -3405,9 +3408,12 @@ type Fixture struct {
 	Context map[string]json.RawMessage `json:"context,omitempty"`
 
 	// Effects Any JSON value.
-	Effects   Any                        `json:"effects,omitempty"`
-	Kwargs    map[string]json.RawMessage `json:"kwargs"`
-	SessionID string                     `json:"session_id"`
+	Effects Any                        `json:"effects,omitempty"`
+	Kwargs  map[string]json.RawMessage `json:"kwargs"`
+
+	// Owner Who made the call; absent for `local`.
+	Owner     *string `json:"owner,omitempty"`
+	SessionID string  `json:"session_id"`
 
 	// Value Any JSON value.
 	Value Any `json:"value"`
@@ -4296,6 +4302,26 @@ type OutcomeSummary struct {
 // OutcomeSummaryStatus defines model for OutcomeSummary.Status.
 type OutcomeSummaryStatus string
 
+// OwnerBytes How many bytes one owner has stored, by kind.
+type OwnerBytes struct {
+	// Contexts Sessions with their contexts.
+	Contexts int64 `json:"contexts"`
+
+	// Examples With verdicts.
+	Examples int64 `json:"examples"`
+	Files    int64 `json:"files"`
+
+	// Histories Records, with their arguments.
+	Histories int64  `json:"histories"`
+	Owner     string `json:"owner"`
+
+	// Tools Contracts, programs and the calls kept as their tests; not what is archived.
+	Tools int64 `json:"tools"`
+
+	// Values Outcomes, effects and replies of calls, as long as they are kept.
+	Values int64 `json:"values"`
+}
+
 // Parameter One argument of a method.
 type Parameter struct {
 	// Aliases Other keywords that the program reads for it.
@@ -4492,6 +4518,11 @@ type Policy struct {
 		// OwnerDayTokens Of each owner.
 		OwnerDayTokens int `json:"owner_day_tokens"`
 	} `json:"spend"`
+
+	// Storage What one owner may store at most of each kind, as a part of what all namespaces together may. By default 0.5, and 1 without access tokens.
+	Storage struct {
+		OwnerShare float64 `json:"owner_share"`
+	} `json:"storage"`
 	UserCorrection struct {
 		MinOverlap    float64 `json:"min_overlap"`
 		WindowSeconds int     `json:"window_seconds"`
@@ -4640,6 +4671,12 @@ type PolicyPatch struct {
 		// OwnerDayTokens Of each owner.
 		OwnerDayTokens *int `json:"owner_day_tokens,omitempty"`
 	} `json:"spend,omitempty"`
+
+	// Storage What one owner may store at most of each kind, as a part of what all namespaces together may. By default 0.5, and 1 without access tokens.
+	Storage *struct {
+		// OwnerShare 0 brings the default back.
+		OwnerShare *float64 `json:"owner_share,omitempty"`
+	} `json:"storage,omitempty"`
 	UserCorrection *struct {
 		MinOverlap    *float64 `json:"min_overlap,omitempty"`
 		WindowSeconds *int     `json:"window_seconds,omitempty"`
@@ -4728,7 +4765,7 @@ type PredictRequest struct {
 // PredictRequestAdapter How the model is asked to write; lines where absent.
 type PredictRequestAdapter string
 
-// Problem A problem detail (RFC 9457). More members may be there, such as field, expected, got, index and reason.
+// Problem A problem detail (RFC 9457). More members may be there, such as field, expected, got, index and reason; share, used, limit and of where a share of the storage is full.
 type Problem struct {
 	// Code Stable.
 	Code   ProblemCode   `json:"code"`
@@ -5305,7 +5342,7 @@ type Tool struct {
 	LifecycleState *ToolLifecycleState  `json:"lifecycle_state,omitempty"`
 	Methods        *map[string]Contract `json:"methods,omitempty"`
 
-	// Owner Whose call registered the role, where no person did: only they are shown its purpose. Absent where it is another's, without `operate`, and of roles that an earlier version registered.
+	// Owner Who registered the role, or whose call did: only they are shown its purpose where no person registered it. Absent where it is another's, without `operate`, and of roles that an earlier version registered.
 	Owner    *string `json:"owner,omitempty"`
 	Purpose  *string `json:"purpose,omitempty"`
 	Revision int     `json:"revision"`
@@ -5511,6 +5548,12 @@ type UsageReport struct {
 
 	// NextCursor The after of the next page; null when this is the last.
 	NextCursor *string `json:"next_cursor"`
+
+	// Storage What each owner has stored, by name; one's own without the scope `operate`.
+	Storage []OwnerBytes `json:"storage"`
+
+	// StorageNext The storage_after of the next page; null when this is the last.
+	StorageNext *string `json:"storage_next"`
 }
 
 // UsageRow defines model for UsageRow.
@@ -5902,10 +5945,10 @@ type WeakSuccess = bool
 // Window defines model for Window.
 type Window = string
 
-// Forbidden A problem detail (RFC 9457). More members may be there, such as field, expected, got, index and reason.
+// Forbidden A problem detail (RFC 9457). More members may be there, such as field, expected, got, index and reason; share, used, limit and of where a share of the storage is full.
 type Forbidden = Problem
 
-// Unauthenticated A problem detail (RFC 9457). More members may be there, such as field, expected, got, index and reason.
+// Unauthenticated A problem detail (RFC 9457). More members may be there, such as field, expected, got, index and reason; share, used, limit and of where a share of the storage is full.
 type Unauthenticated = Problem
 
 // ListCallsParams defines parameters for ListCalls.
@@ -6014,6 +6057,9 @@ type ListFilesParams struct {
 
 	// After The next_cursor of the page before.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
+
+	// Owner Whose files; needs the scope `operate`. By default your own.
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
 }
 
 // UploadFileParams defines parameters for UploadFile.
@@ -6334,6 +6380,9 @@ type GetUsageParams struct {
 
 	// After The next_cursor of the page before. Rows may change places between pages, as their figures do.
 	After *int `form:"after,omitempty" json:"after,omitempty"`
+
+	// StorageAfter The storage_next of the page before. A page lists 1000 owners.
+	StorageAfter *string `form:"storage_after,omitempty" json:"storage_after,omitempty"`
 }
 
 // GetUsageParamsBy defines parameters for GetUsage.
@@ -7894,7 +7943,7 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/tools/{role}/methods/{method}/unpin (the `UnpinArtifact` operationId).
 	UnpinArtifact(ctx context.Context, role Role, method Method, body UnpinArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetUsage Report what models were asked, and what stored programs saved
+	// GetUsage Report what models were asked, what stored programs saved, and what owners have stored
 	//
 	// By role, method, owner or day. What was saved is the number of warm calls of a method times what its own programs cost on average; it is null where the daemon forged none of them. A token without `operate` sees what is its own owner's, its cap included; `admin` sees the cap of the whole daemon. Rows keep roles, methods and owners for 92 days; older days, and what is beyond 10000 rows, count under the key "". Needs the scope `read`.
 	//
@@ -10230,7 +10279,7 @@ func (c *Client) UnpinArtifact(ctx context.Context, role Role, method Method, bo
 	return c.Client.Do(req)
 }
 
-// GetUsage Report what models were asked, and what stored programs saved
+// GetUsage Report what models were asked, what stored programs saved, and what owners have stored
 //
 // By role, method, owner or day. What was saved is the number of warm calls of a method times what its own programs cost on average; it is null where the daemon forged none of them. A token without `operate` sees what is its own owner's, its cap included; `admin` sees the cap of the whole daemon. Rows keep roles, methods and owners for 92 days; older days, and what is beyond 10000 rows, count under the key "". Needs the scope `read`.
 //
@@ -11330,6 +11379,18 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 		if params.After != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Owner != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -15339,6 +15400,18 @@ func NewGetUsageRequest(server string, params *GetUsageParams) (*http.Request, e
 
 		}
 
+		if params.StorageAfter != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "storage_after", *params.StorageAfter, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -16606,7 +16679,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/tools/{role}/methods/{method}/unpin (the `UnpinArtifact` operationId).
 	UnpinArtifactWithResponse(ctx context.Context, role Role, method Method, body UnpinArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*UnpinArtifactResponse, error)
 
-	// GetUsageWithResponse Report what models were asked, and what stored programs saved
+	// GetUsageWithResponse Report what models were asked, what stored programs saved, and what owners have stored
 	//
 	// By role, method, owner or day. What was saved is the number of warm calls of a method times what its own programs cost on average; it is null where the daemon forged none of them. A token without `operate` sees what is its own owner's, its cap included; `admin` sees the cap of the whole daemon. Rows keep roles, methods and owners for 92 days; older days, and what is beyond 10000 rows, count under the key "". Needs the scope `read`.
 	//
@@ -27417,7 +27490,7 @@ func (c *ClientWithResponses) UnpinArtifactWithResponse(ctx context.Context, rol
 	return ParseUnpinArtifactResponse(rsp)
 }
 
-// GetUsageWithResponse Report what models were asked, and what stored programs saved
+// GetUsageWithResponse Report what models were asked, what stored programs saved, and what owners have stored
 //
 // By role, method, owner or day. What was saved is the number of warm calls of a method times what its own programs cost on average; it is null where the daemon forged none of them. A token without `operate` sees what is its own owner's, its cap included; `admin` sees the cap of the whole daemon. Rows keep roles, methods and owners for 92 days; older days, and what is beyond 10000 rows, count under the key "". Needs the scope `read`.
 //

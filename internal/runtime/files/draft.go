@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -35,7 +36,7 @@ func (k *Keeper) Begin(ctx context.Context, f agent.File) (*Draft, error) {
 	f.ID, f.Name, f.MediaType, f.CreatedAt, f.ExpiresAt = newID(), plainName(f.Name), media, now, k.expiry(now)
 	d := &Draft{k: k, ctx: ctx, file: f, sum: sha256.New()}
 	if d.to, err = k.store.NewDraft(); err != nil {
-		return nil, limited(err)
+		return nil, k.limited(err)
 	}
 	if err := d.reserve(0); err != nil {
 		d.Discard()
@@ -53,7 +54,7 @@ func (d *Draft) MediaType() string {
 	return media
 }
 
-// Write adds bytes. After an error the draft is good for nothing but Discard. *LimitError.
+// Write adds bytes. After an error the draft is good for nothing but Discard. *LimitError, *storage.FullError.
 func (d *Draft) Write(p []byte) (int, error) {
 	if err := context.Cause(d.ctx); err != nil {
 		return 0, err
@@ -67,7 +68,7 @@ func (d *Draft) Write(p []byte) (int, error) {
 	n, err := d.to.Write(p)
 	d.file.Bytes += int64(n)
 	_, _ = d.sum.Write(p[:n]) // a hash takes everything
-	return n, limited(err)
+	return n, d.k.limited(err)
 }
 
 // End returns what is known of the file as it is.
@@ -110,36 +111,68 @@ func (d *Draft) reserve(more int64) error {
 // take takes n bytes of room.
 func (d *Draft) take(n int64) error {
 	a := d.account()
-	err := d.k.room.take(a, n, func() ([]bound, error) {
-		own, all, err := d.k.store.FileBytes(d.ctx, a.owner.Name, a.session)
-		limit := int64(d.k.o.Policy().Retention.SessionFileMiB) << 20
-		return []bound{{LimitSession, own, limit}, {LimitDaemon, all, d.k.o.MaxAll}}, err
-	})
+	err := d.k.room.take(a, n, func() ([]bound, error) { return d.k.bounds(d.ctx, a) })
 	if err == nil {
 		d.held += n
 	}
 	return err
 }
 
-// An account is what a bound counts together.
+// bounds are those that a file of the account counts for.
+func (k *Keeper) bounds(ctx context.Context, a account) ([]bound, error) {
+	own, all, err := k.store.FileBytes(ctx, a.owner.Name, a.session)
+	if err != nil {
+		return nil, err
+	}
+	var out []bound
+	if limit := int64(k.o.Policy().Retention.SessionFileMiB) << 20; limit > 0 {
+		out = append(out, bound{a, own, limit, func() error { return &LimitError{LimitSession, limit} }})
+	}
+	shares, err := k.o.Shares.Bounds(ctx, a.owner.Name, store.KindFiles)
+	for _, b := range append(shares, storage.Bound{Share: storage.ShareDaemon, Used: all, Limit: k.o.MaxAll}) {
+		full := b
+		if b.Share == storage.ShareDaemon {
+			full.Used = full.Limit // what others hold is not shown
+		}
+		out = append(out, bound{a.of(b.Share), b.Used, b.Limit, func() error { return k.o.Shares.Refused(full.Full(a.owner.Name, store.KindFiles)) }})
+	}
+	return out, err
+}
+
+// An account is what a bound counts together: an owner's, or a session's, files; all of an owner, of a namespace, or of the daemon where the rest
+// is zero.
 type account struct {
 	owner   agent.Owner
 	session string
 }
 
+// everything is the session of the account of all that an owner has.
+const everything = "*"
+
+// of is the account of a share.
+func (a account) of(share string) account {
+	switch share {
+	case storage.ShareOwner:
+		return account{a.owner, everything}
+	case storage.ShareNamespace:
+		return account{agent.Owner{Namespace: a.owner.Namespace}, everything}
+	}
+	return account{}
+}
+
 // A Room is what files that are being written have taken, and which files were found to be sound. The zero value is ready.
 type Room struct {
 	mu    sync.Mutex
-	taken map[account]int64 // guarded by mu, as all
-	all   int64
+	taken map[account]int64 // guarded by mu
 
 	sound soundFiles
 }
 
-// A bound is what is stored of what it counts, and how much may be; 0 for no bound.
+// A bound is what is stored of what it counts, and how much may be.
 type bound struct {
-	name         string
+	of           account
 	stored, most int64
+	full         func() error // why there is no room
 }
 
 // take takes n bytes beside those that are stored. What is stored is counted under the lock: a file becomes one before its room is given
@@ -152,28 +185,29 @@ func (r *Room) take(a account, n int64, stored func() ([]bound, error)) error {
 		return err
 	}
 	for _, b := range bounds {
-		written := r.all
-		if b.name == LimitSession {
-			written = r.taken[a]
-		}
-		if b.most > 0 && b.stored+written+n > b.most {
-			return &LimitError{b.name, b.most}
+		if b.stored+r.taken[b.of]+n > b.most {
+			return b.full()
 		}
 	}
-	if r.taken == nil {
-		r.taken = map[account]int64{}
-	}
-	r.taken[a] += n
-	r.all += n
+	r.add(a, n)
 	return nil
 }
 
 func (r *Room) give(a account, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all -= n
-	if r.taken[a] -= n; r.taken[a] == 0 {
-		delete(r.taken, a)
+	r.add(a, -n)
+}
+
+// add adds to the account and to those that have it. The caller holds mu.
+func (r *Room) add(a account, n int64) {
+	if r.taken == nil {
+		r.taken = map[account]int64{}
+	}
+	for _, x := range [4]account{a, a.of(storage.ShareOwner), a.of(storage.ShareNamespace), a.of(storage.ShareDaemon)} {
+		if r.taken[x] += n; r.taken[x] == 0 {
+			delete(r.taken, x)
+		}
 	}
 }
 

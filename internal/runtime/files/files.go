@@ -15,6 +15,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -26,7 +27,8 @@ type Options struct {
 	Policy    func() *agent.Policy // the one in force; required
 	Now       func() time.Time
 
-	Room *Room // what all that share it are writing counts against MaxAll; nil: this one's alone
+	Room   *Room           // what all that share it are writing counts against MaxAll; nil: this one's alone
+	Shares *storage.Shares // of MaxAll; nil: everybody has all
 
 	MaxFile int64 // bytes of one file
 	MaxAll  int64 // bytes of all files
@@ -39,29 +41,23 @@ func DefaultOptions() Options {
 	return Options{Now: time.Now, MaxFile: 256 << 20, MaxAll: 10 << 30}
 }
 
-// Bounds that a LimitError names.
+// Bounds that a LimitError names. A full share is a *storage.FullError.
 const (
 	LimitFile    = "file"    // of one file
 	LimitSession = "session" // of a session's files, or of an owner's that belong to none
-	LimitDaemon  = "daemon"  // of all files, or of the disk
 )
 
 // A LimitError says which bound a file is over.
 type LimitError struct {
 	Bound string // one of the Limit constants
-	Limit int64  // bytes; 0 where the disk is full
+	Limit int64  // bytes
 }
 
 func (e *LimitError) Error() string {
-	switch {
-	case e.Bound == LimitFile:
+	if e.Bound == LimitFile {
 		return fmt.Sprintf("a file may have %d bytes", e.Limit)
-	case e.Bound == LimitSession:
-		return fmt.Sprintf("the files of a session, or of an owner outside of sessions, may have %d bytes together", e.Limit)
-	case e.Limit == 0:
-		return "the disk is full"
 	}
-	return fmt.Sprintf("the daemon keeps %d bytes of files", e.Limit)
+	return fmt.Sprintf("the files of a session, or of an owner outside of sessions, may have %d bytes together", e.Limit)
 }
 
 // Keeper is safe for concurrent use.
@@ -88,7 +84,7 @@ func New(o Options) (*Keeper, error) {
 }
 
 // Upload keeps the bytes of a client's file. Owner, SessionID, Name and MediaType of f count, and Bytes is how many were announced, if any. What was read of a body that ends early, or
-// that is over a bound, leaves nothing. Errors: *agent.InputError, *LimitError, store.ErrNotFound for the session, the body's own.
+// that is over a bound, leaves nothing. Errors: *agent.InputError, *LimitError, *storage.FullError, store.ErrNotFound for the session, the body's own.
 func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agent.File, error) {
 	if f.SessionID != "" {
 		s, err := k.store.Session(ctx, f.SessionID)
@@ -113,7 +109,7 @@ func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agen
 	}
 	n := d.New()
 	if err := k.store.AddFile(ctx, n); err != nil {
-		return agent.File{}, limited(err)
+		return agent.File{}, k.limited(err)
 	}
 	return n.File, nil
 }
@@ -196,10 +192,10 @@ func (k *Keeper) expiry(now time.Time) time.Time {
 
 func newID() string { return ids.New("file") }
 
-// limited turns a lack of space on the disk into a LimitError.
-func limited(err error) error {
+// limited turns a lack of space on the disk into a full share.
+func (k *Keeper) limited(err error) error {
 	if errors.Is(err, store.ErrFull) {
-		return &LimitError{Bound: LimitDaemon}
+		return k.o.Shares.Refused(&storage.FullError{Of: store.KindFiles, Share: storage.ShareDisk})
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -74,8 +75,8 @@ func TestUploadsThatFail(t *testing.T) {
 			t.Errorf("%s: got %v", c.name, err)
 		}
 	}
-	if _, all, _ := held.FileBytes(ctx, "", ""); all != 0 || k.room.all != 0 || len(k.room.taken) != 0 {
-		t.Errorf("%d bytes are stored, %d taken", all, k.room.all)
+	if _, all, _ := held.FileBytes(ctx, "", ""); all != 0 || len(k.room.taken) != 0 {
+		t.Errorf("%d bytes are stored, %v taken", all, k.room.taken)
 	}
 }
 
@@ -87,15 +88,15 @@ func TestUploadsShareTheRoom(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			_, err := k.Upload(context.Background(), agent.File{Owner: "ann"}, strings.NewReader(strings.Repeat("x", 3<<20)))
-			var over *LimitError
-			if err != nil && !errors.As(err, &over) {
+			var full *storage.FullError
+			if err != nil && (!errors.As(err, &full) || full.Share != storage.ShareDaemon || full.Of != store.KindFiles) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 	group.Wait()
-	if _, all, _ := held.FileBytes(t.Context(), "ann", ""); all > 10<<20 || all == 0 || k.room.all != 0 {
-		t.Errorf("%d bytes are stored, %d taken", all, k.room.all)
+	if _, all, _ := held.FileBytes(t.Context(), "ann", ""); all > 10<<20 || all == 0 || len(k.room.taken) != 0 {
+		t.Errorf("%d bytes are stored, %v taken", all, k.room.taken)
 	}
 }
 

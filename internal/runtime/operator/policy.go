@@ -34,7 +34,7 @@ func (o *Operator) PolicyAtStart(ctx context.Context, patch map[string]any) erro
 	if len(patch) == 0 {
 		return nil
 	}
-	now := o.calls.Policy()
+	now := *o.calls.PolicyInForce()
 	p, err := patchedPolicy(now, agent.Encoded(patch))
 	if err != nil || reflect.DeepEqual(p, now) {
 		return err

@@ -254,13 +254,25 @@ func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent
 		if a != nil {
 			revision, entry.Before = a.Revision, show(a)
 		}
-		entry.After = show(a.Apply(change))
+		after := a.Apply(change)
+		if err := o.room(ctx, entry.Actor, a, after); err != nil {
+			return nil, err
+		}
+		entry.After = show(after)
 		next, err := o.changeArtifact(ctx, revision, change, entry)
 		if !errors.Is(err, store.ErrConflict) {
 			return next, err
 		}
 	}
 	return nil, store.ErrConflict
+}
+
+// room returns why there is no room for what the actor makes of the artifact.
+func (o *Operator) room(ctx context.Context, actor string, before, after *agent.Artifact) error {
+	var is, was store.Bytes
+	store.ArtifactBytes(after, func(_ string, b store.Bytes) { is.Add(b) })
+	store.ArtifactBytes(before, func(_ string, b store.Bytes) { was.Add(b) })
+	return o.calls.Room(ctx, actor, is.Minus(was))
 }
 
 // changeArtifact makes a person's change of an artifact. Where it is a new beginning for the method, that need not wait any more because programs failed.

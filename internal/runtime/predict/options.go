@@ -23,6 +23,8 @@ type Calls interface {
 	Rules() *mask.Rules
 	// Turn waits for the session's turn: its calls and predictions run one after another. The epoch is that of store.CallCommit.
 	Turn(ctx context.Context, sessionID string) (epoch int64, leave func(), err error)
+	// Room returns why the owner cannot have that much more.
+	Room(ctx context.Context, owner string, more store.Bytes) error
 	// Life ends, with its cause, when the daemon shuts down.
 	Life() context.Context
 }

@@ -110,6 +110,9 @@ func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	if q.SessionID != "" {
 		return svc.inSession(ctx, q, p)
 	}
+	if err := svc.o.Calls.Room(ctx, q.Owner, store.Bytes{Values: 1}); err != nil {
+		return Answer{}, err
+	}
 	t := turn{q: q, sig: sig, model: p.Model, began: svc.o.Now()}
 	reply, err := svc.ask(ctx, q, p)
 	if err != nil {
@@ -215,6 +218,9 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
+	if err := svc.o.Calls.Room(ctx, session.Owner, store.Bytes{Contexts: 1, Histories: 1, Values: 1}); err != nil { // before the model is paid
+		return Answer{}, err
+	}
 	if q.Model == "" && session.Model != "" {
 		p.Model = session.Model
 	}
@@ -279,22 +285,4 @@ func withTurns(p Request, turns []json.RawMessage) Request {
 	inputs[field] = history.Newest(turns, p.Limits)
 	p.Inputs = inputs
 	return p
-}
-
-// boundTurns is the newest turns that fit their own bound and the context's.
-func (svc *Service) boundTurns(memory map[string]json.RawMessage, key string, turns []json.RawMessage) json.RawMessage {
-	room := svc.o.MaxContext
-	for k, v := range memory {
-		if k != key {
-			room -= len(k) + len(v) + 4
-		}
-	}
-	lim := history.Limits{Elements: history.DefaultLimits().Elements, Bytes: max(64, min(maxTurnBytes, room-len(key)-4))}
-	var kept struct {
-		Messages json.RawMessage `json:"messages"`
-	}
-	if json.Unmarshal(history.Newest(turns, lim), &kept) != nil {
-		return json.RawMessage("[]") // cannot be: Newest writes an object of messages
-	}
-	return kept.Messages
 }

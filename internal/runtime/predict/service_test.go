@@ -27,6 +27,10 @@ func (b *busy) Ready() error          { return nil }
 func (b *busy) Policy() agent.Policy  { return agent.DefaultPolicy() }
 func (b *busy) Rules() *mask.Rules    { return mask.Compile(mask.Defaults()) }
 func (b *busy) Life() context.Context { return b.life }
+func (b *busy) Room(context.Context, string, store.Bytes) error {
+	return nil
+}
+
 func (b *busy) Turn(ctx context.Context, _ string) (int64, func(), error) {
 	if b.free {
 		return 0, func() {}, nil

@@ -127,3 +127,21 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	}
 	return commit, nil
 }
+
+// boundTurns is the newest turns that fit their own bound and the context's.
+func (svc *Service) boundTurns(memory map[string]json.RawMessage, key string, turns []json.RawMessage) json.RawMessage {
+	room := svc.o.MaxContext
+	for k, v := range memory {
+		if k != key {
+			room -= len(k) + len(v) + 4
+		}
+	}
+	lim := history.Limits{Elements: history.DefaultLimits().Elements, Bytes: max(64, min(maxTurnBytes, room-len(key)-4))}
+	var kept struct {
+		Messages json.RawMessage `json:"messages"`
+	}
+	if json.Unmarshal(history.Newest(turns, lim), &kept) != nil {
+		return json.RawMessage("[]") // cannot be: Newest writes an object of messages
+	}
+	return kept.Messages
+}

@@ -53,6 +53,9 @@ type UsageReport struct {
 	Data       []UsageRow `json:"data"`               // by day; else the most tokens first
 	NextCursor *string    `json:"next_cursor"`        // the After of the next page; nil when this is the last
 	Limits     []Limit    `json:"limits"`
+
+	Storage     []store.OwnerBytes `json:"storage"`      // what owners have stored, by name; who asks fills it in
+	StorageNext *string            `json:"storage_next"` // the owner behind which the next page begins; nil when this is the last
 }
 
 const usageDays = 30

@@ -11,6 +11,7 @@ import (
 func (n *namespace) apply(e *entry) {
 	n.applied = e.lsn
 	n.life.Due = nil
+	n.stored.apply(e)
 	if e.Create != nil {
 		n.sessions.applyCreate(e)
 	}

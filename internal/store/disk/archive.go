@@ -165,7 +165,9 @@ func (p *archive) takeAway(ctx context.Context, kind string, targets []store.Tar
 	return p.n.commit(ctx, &commit{entry: e, alone: true, check: func() error {
 		e.Move.Stamp = fmt.Sprintf("%s-%010d-%s", p.n.now().UTC().Format(stampFormat), e.lsn, slug(audit.ID)) // unique, and sorted by age
 		e.Move.Targets = p.resolve(targets)
-		return p.planAway(e)
+		err := p.planAway(e)
+		e.growMoved()
+		return err
 	}})
 }
 
@@ -238,6 +240,7 @@ func (p *archive) Restore(ctx context.Context, targets []store.Target, audit age
 				return err
 			}
 		}
+		e.growMoved()
 		return nil
 	}})
 }

@@ -71,8 +71,9 @@ func (p *artifacts) load(k artifactKey) (*artifact, error) {
 		return &artifact{a: doc.Artifact, key: k, lsn: doc.LSN}, nil
 	case vfs.NotExist(err), errors.Is(err, errCorrupt):
 		p.n.mu.Lock()
-		if p.changed[k] == nil {
+		if _, known := p.n.catalog.ranking.Artifact(k.role, k.method); known && p.changed[k] == nil {
 			p.n.catalog.dropArtifact(k)
+			p.n.stored.unsure.Store(true)
 		}
 		p.n.mu.Unlock()
 		return nil, store.ErrNotFound

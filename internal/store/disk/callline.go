@@ -13,11 +13,21 @@ import (
 type valueLine struct {
 	CallID    string          `json:"call_id"`
 	SessionID string          `json:"session_id"`
-	At        int64           `json:"at"` // Unix milliseconds
+	Owner     string          `json:"owner,omitempty"` // left out for "local", and by earlier versions
+	At        int64           `json:"at"`              // Unix milliseconds
 	Outcome   json.RawMessage `json:"outcome,omitempty"`
 	Effects   json.RawMessage `json:"effects,omitempty"`
 	Key       *replyKey       `json:"key,omitempty"`
 	Reply     json.RawMessage `json:"reply,omitempty"`
+	Debug     int64           `json:"debug,omitempty"` // bytes of the log entry that go with it: prompts, the context
+}
+
+// size is what it takes.
+func (v *valueLine) size() int64 {
+	if v.empty() {
+		return 0
+	}
+	return int64(len(v.Outcome)+len(v.Effects)+len(v.Reply)) + v.Debug
 }
 
 func (v *valueLine) empty() bool { return v.Outcome == nil && v.Effects == nil && v.Key == nil }
@@ -27,6 +37,9 @@ func (v *valueLine) append(b []byte) ([]byte, error) {
 	w := jsonenc.Writer{Buf: append(b, '{')}
 	w.String("call_id", v.CallID)
 	w.String("session_id", v.SessionID)
+	if v.Owner != "" {
+		w.String("owner", v.Owner)
+	}
 	w.Int("at", v.At)
 	if v.Outcome != nil {
 		w.Verbatim("outcome", v.Outcome)
@@ -39,6 +52,9 @@ func (v *valueLine) append(b []byte) ([]byte, error) {
 	}
 	if v.Reply != nil {
 		w.Verbatim("reply", v.Reply)
+	}
+	if v.Debug > 0 {
+		w.Int("debug", v.Debug)
 	}
 	return append(w.Buf, '}'), w.Err
 }

@@ -53,7 +53,11 @@ func newCalls(n *namespace) *calls {
 // apply adds a call. The caller holds shared.mu.
 func (p *calls) apply(e *entry) {
 	c := e.call
-	c.value = valueLine{c.log.CallID, e.Session, e.At, e.Outcome, e.Effects, e.Key, e.Reply}
+	c.value = valueLine{CallID: c.log.CallID, SessionID: e.Session, Owner: c.log.Owner, At: e.At, Outcome: e.Outcome, Effects: e.Effects, Key: e.Key, Reply: e.Reply, Debug: store.DebugBytes(&c.log)}
+	if x := e.planned.session; x != nil && c.value.Owner == "" {
+		c.value.Owner = agent.LoggedOwner(x.meta.Owner)
+	}
+	p.n.stored.addValue(&c.value, 1)
 	p.pending = append(p.pending, c)
 	p.byID[c.log.CallID] = c
 	if e.Key != nil {
@@ -68,6 +72,7 @@ func (p *calls) apply(e *entry) {
 func (p *calls) erase(session string) {
 	for i, c := range p.pending {
 		if c.log.SessionID == session {
+			p.n.stored.addValue(&c.value, -1)
 			p.pending[i] = c.erased()
 			p.byID[c.log.CallID] = p.pending[i]
 		}
@@ -109,6 +114,7 @@ func (p *calls) write(text *callText, list []*pendingCall, exporting bool) error
 	defer p.n.mu.Unlock()
 	p.values.Publish(&text.values)
 	p.entries.Publish(&text.entries)
+	p.n.stored.published(list)
 	p.written(list)
 	return nil
 }
@@ -133,6 +139,11 @@ func (t *callText) encode(list []*pendingCall) error {
 
 // written forgets calls that have their lines. The caller holds shared.mu.
 func (p *calls) written(list []*pendingCall) {
+	for i, c := range list {
+		if p.pending[i] != c { // erased since the list was made; its line is erased in a moment
+			p.n.stored.addValue(&c.value, 1)
+		}
+	}
 	p.pending = p.pending[len(list):]
 	if len(p.pending) == 0 {
 		p.pending = nil

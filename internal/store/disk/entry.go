@@ -19,6 +19,7 @@ type entry struct {
 	Seq       int      `json:"q,omitempty"` // of the record
 	Counters  [5]int64 `json:"n,omitzero"`  // the log's artifact counters
 	Revisions []int64  `json:"v,omitempty"` // of each changed artifact, afterwards
+	Grown     []grown  `json:"g,omitempty"`
 
 	At      int64                `json:"t"`            // Unix milliseconds
 	NS      agent.Namespace      `json:"ns,omitempty"` // "" for the default one

@@ -173,6 +173,9 @@ func (e *entry) appendHead(b []byte) []byte {
 	if len(e.Revisions) > 0 {
 		w.Ints("v", e.Revisions)
 	}
+	if len(e.Grown) > 0 {
+		w.Value("g", e.Grown)
+	}
 	if len(w.Buf) > len(b)+1 {
 		w.Buf = append(w.Buf, ',')
 	}

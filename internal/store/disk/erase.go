@@ -72,7 +72,13 @@ func (n *namespace) eraseLines(gone map[string]time.Time) error {
 	if err := n.calls.entries.Erase(match, eraseLogLine, since); err != nil {
 		return err
 	}
-	return n.calls.values.Erase(match, func([]byte) []byte { return []byte("{}") }, since)
+	var erased freed
+	if err := n.calls.values.Erase(match, func(line []byte) []byte { erased.line(line); return []byte("{}") }, since); err != nil {
+		n.stored.anew.values = true
+		return err
+	}
+	n.stored.drop(&erased)
+	return nil
 }
 
 // eraseLogLine keeps of a call what says nothing of its arguments and values.

@@ -26,6 +26,8 @@ type streams struct {
 	sums  store.FileSums        // of known
 	gone  map[string]bool       // ids of deleted files whose bytes may still be there
 	doc   held
+
+	owners store.Sums // of known, as shares count them
 }
 
 // filesDoc is files.json.
@@ -61,24 +63,30 @@ func (p *streams) put(f agent.File) {
 	p.drop(f.ID)
 	p.known[f.ID] = f
 	p.sums.Add(&f)
+	p.owners.Add(f.Owner, store.FileBytes(&f))
 }
 
 func (p *streams) drop(id string) {
 	if f, known := p.known[id]; known {
 		delete(p.known, id)
 		p.sums.Remove(&f)
+		p.owners.Add(f.Owner, store.Bytes{}.Minus(store.FileBytes(&f)))
 	}
 }
 
 // add, remove and forget apply an entry. The caller holds shared.mu.
 func (p *streams) add(files []agent.File) {
+	before := p.owners.All
 	for _, f := range files {
 		p.put(f)
 		p.doc.lags = true
 	}
+	p.n.shared.total.Add(p.owners.All.Minus(before))
 }
 
 func (p *streams) remove(ids []string) {
+	before := p.owners.All
+	defer func() { p.n.shared.total.Add(p.owners.All.Minus(before)) }()
 	for _, id := range ids {
 		p.drop(id)
 		p.gone[id] = true

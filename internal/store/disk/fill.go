@@ -190,7 +190,7 @@ func (f *filler) line(x *store.Item) error {
 	case x.Call != nil:
 		return f.append(f.n.calls.entries, &f.text.entries, func(b []byte) ([]byte, error) { return append(b, x.Call...), nil })
 	case x.Value != nil:
-		v := valueLine{CallID: x.Value.CallID, SessionID: x.Value.SessionID, At: x.Value.At.UnixMilli(), Outcome: x.Value.Outcome, Effects: x.Value.Effects}
+		v := valueLine{CallID: x.Value.CallID, SessionID: x.Value.SessionID, Owner: x.Value.Owner, Debug: x.Value.Debug, At: x.Value.At.UnixMilli(), Outcome: x.Value.Outcome, Effects: x.Value.Effects}
 		if k := x.Value.Key; k != nil {
 			v.Key, v.Reply = &replyKey{Key: k.Key, BodyHash: k.BodyHash, CallID: k.CallID}, k.Reply
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
 )
 
@@ -211,14 +212,15 @@ type work struct {
 	files     []string // deleted files
 	count     int64    // of sessions
 	life      life
-	figures   *figures // nil unless all is written
+	figures   *figures    // nil unless all is written
+	stored    *store.Sums // likewise, and where they are sure
 }
 
 func (n *namespace) gather(full bool) *work {
 	w := &work{n: n, sessions: n.sessions.gather(full), archived: slices.Clone(n.archive.pending), restored: slices.Clone(n.archive.restored),
 		calls: slices.Clone(n.calls.pending), audit: slices.Clone(n.auditTrail.pending), gone: maps.Clone(n.sessions.gone), files: slices.Collect(maps.Keys(n.streams.gone)), count: n.sessions.count, life: n.life}
 	if full {
-		w.figures = n.figures()
+		w.figures, w.stored = n.figures(), n.stored.gather()
 	}
 	w.artifacts, w.programs = n.artifacts.gather()
 	for _, h := range n.held() {
@@ -242,6 +244,7 @@ func (w *work) write(text *callText, full, exporting bool) error {
 		w.writeDocs,
 		func() error { return n.streams.write(w.files) },
 		func() error { return n.erase(w.gone) },
+		n.stored.countValues,
 	} {
 		if err := step(); err != nil {
 			return err

@@ -31,6 +31,7 @@ func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agen
 	}); err != nil {
 		return in, err
 	}
+	o.recount = true // an archive says what it likes
 	s, err := Open(dir, o)
 	if errors.Is(err, store.ErrInUse) {
 		return in, err

@@ -71,7 +71,7 @@ func (g *giver) values() error {
 		if json.Unmarshal(line, &v) != nil {
 			return nil // a damaged line, which readers leave out
 		}
-		x := store.ItemValue{CallID: v.CallID, SessionID: v.SessionID, At: time.UnixMilli(v.At).UTC(), Outcome: v.Outcome, Effects: v.Effects}
+		x := store.ItemValue{CallID: v.CallID, SessionID: v.SessionID, Owner: v.Owner, Debug: v.Debug, At: time.UnixMilli(v.At).UTC(), Outcome: v.Outcome, Effects: v.Effects}
 		if v.Key != nil {
 			x.Key = &store.Idempotent{Key: v.Key.Key, BodyHash: v.Key.BodyHash, CallID: v.Key.CallID, Reply: v.Reply}
 		}

@@ -13,11 +13,23 @@ type figures struct {
 	Tools     int64          `json:"tools"`
 	Artifacts map[string]int `json:"artifacts,omitempty"` // by lifecycle state
 	FileBytes int64          `json:"file_bytes"`
+	Files     *store.Bytes   `json:"files,omitempty"` // what they count as; nil in a checkpoint of an earlier version
+}
+
+// taken is what an idle namespace takes; ok is false where its checkpoint does not say.
+func (at *checkpointed) taken() (b store.Bytes, ok bool) {
+	if at == nil || at.Stored == nil || at.Figures == nil || at.Figures.Files == nil {
+		return b, false
+	}
+	b = at.Stored.bytes()
+	b.Add(*at.Figures.Files)
+	return b, true
 }
 
 // figures returns those of a namespace in use. The caller holds shared.mu.
 func (n *namespace) figures() *figures {
-	f := &figures{Tools: int64(n.catalog.ranking.Tools()), Artifacts: map[string]int{}, FileBytes: n.streams.sums.All}
+	files := n.streams.owners.All
+	f := &figures{Tools: int64(n.catalog.ranking.Tools()), Artifacts: map[string]int{}, FileBytes: n.streams.sums.All, Files: &files}
 	for state, count := range n.catalog.ranking.States() {
 		if count > 0 {
 			f.Artifacts[state] = count
@@ -48,6 +60,7 @@ func (n *namespace) broken() error {
 func (n *namespace) forget() {
 	n.gone.Store(true)
 	n.members.Erase(n.name)
+	n.shared.total = n.shared.total.Minus(n.taken())
 	empty := newNamespace(n.store, n.name)
 	n.sessions.changed, n.sessions.unread, n.sessions.gone = empty.sessions.changed, empty.sessions.unread, empty.sessions.gone
 	n.sessions.ids, n.sessions.count = nil, 0
@@ -59,7 +72,8 @@ func (n *namespace) forget() {
 	n.patterns.roles, n.patterns.count = empty.patterns.roles, 0
 	n.evidence.all = empty.evidence.all
 	n.contents.kept = store.Contents{}
-	n.streams.known, n.streams.sums, n.streams.gone = empty.streams.known, empty.streams.sums, empty.streams.gone
+	n.streams.known, n.streams.sums, n.streams.owners, n.streams.gone = empty.streams.known, empty.streams.sums, empty.streams.owners, empty.streams.gone
+	n.stored.kept, n.stored.values = store.Sums{}, store.Sums{}
 	n.connections.all = empty.connections.all
 	n.archive.pending, n.archive.restored = nil, nil
 	n.life = life{}

@@ -39,6 +39,7 @@ type namespace struct {
 	*evidence
 	*contents
 	*streams
+	*stored
 	*connections
 	*spending
 	*archive
@@ -80,6 +81,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 	n.evidence = newEvidence(n)
 	n.contents = newContents(n)
 	n.streams = newStreams(n)
+	n.stored = newStored(n)
 	n.connections = newConnections(n)
 	n.spending = newSpending(n)
 	n.archive = &archive{n: n}
@@ -124,7 +126,8 @@ type checkpointed struct {
 	Unarchived []string `json:"unarchived,omitempty"` // files of the archive that are to go
 
 	life
-	Figures *figures `json:"figures,omitempty"` // nil in a checkpoint of an earlier version
+	Figures *figures   `json:"figures,omitempty"` // nil in a checkpoint of an earlier version
+	Stored  *storedDoc `json:"stored,omitempty"`  // likewise, or where something was damaged
 }
 
 // load reads what is held in memory whole, and opens the logs of lines. at is nil when there is no checkpoint. It
@@ -154,6 +157,7 @@ func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
 	if err := n.evidence.rebuild(); err != nil {
 		return false, err
 	}
+	n.stored.load(at)
 	if at == nil {
 		return corrupt, nil
 	}

@@ -29,7 +29,8 @@ type Options struct {
 	Sessions   uint64        // bytes of sessions held in memory beside those in use
 	Artifacts  uint64        // bytes of artifacts held in memory beside those in use
 
-	order *locks.Order // panics when locks are taken in the wrong order; nil checks nothing
+	recount bool         // what a checkpoint says of stored bytes is not believed
+	order   *locks.Order // panics when locks are taken in the wrong order; nil checks nothing
 }
 
 // DefaultOptions returns the options of a daemon.

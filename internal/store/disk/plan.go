@@ -15,6 +15,7 @@ type batch struct {
 	sessions  []sessionSize
 	artifacts []*artifact
 	tools     []*agent.Tool
+	contexts  []plannedContext
 	created   []string   // ids of sessions
 	head      chain.Head // of the audit trail; it has not begun while the batch has no entry
 }
@@ -25,22 +26,31 @@ type sessionSize struct {
 	records int
 }
 
+// plannedContext is a change of a session's context.
+type plannedContext struct {
+	session *session
+	change  *agent.ContextChange
+}
+
 func (b *batch) reset() {
 	clear(b.sessions)
-	*b = batch{sessions: b.sessions[:0], artifacts: b.artifacts[:0], tools: b.tools[:0], created: b.created[:0]}
+	clear(b.contexts)
+	*b = batch{sessions: b.sessions[:0], artifacts: b.artifacts[:0], tools: b.tools[:0], contexts: b.contexts[:0], created: b.created[:0]}
 }
 
 // batchMark is how much a batch held at a moment.
 type batchMark struct {
-	artifacts, tools int
-	head             chain.Head
+	artifacts, tools, contexts int
+	head                       chain.Head
 }
 
-func (b *batch) mark() batchMark { return batchMark{len(b.artifacts), len(b.tools), b.head} }
+func (b *batch) mark() batchMark {
+	return batchMark{len(b.artifacts), len(b.tools), len(b.contexts), b.head}
+}
 
 // undo takes back what was planned since the mark. Sessions that are held since stay: that changes nothing.
 func (b *batch) undo(to batchMark) {
-	b.artifacts, b.tools, b.head = b.artifacts[:to.artifacts], b.tools[:to.tools], to.head
+	b.artifacts, b.tools, b.contexts, b.head = b.artifacts[:to.artifacts], b.tools[:to.tools], b.contexts[:to.contexts], to.head
 }
 
 // session returns the session that earlier entries of the batch change, or nil. It must be that very one: a checkpoint
@@ -128,12 +138,17 @@ func (n *namespace) plan(e *entry) error {
 		return err
 	}
 	for i := range e.Tools {
-		if t, ok := e.Tools[i].Apply(n.plannedTool(e.Tools[i].Role)); ok {
+		old := n.plannedTool(e.Tools[i].Role)
+		if t, ok := e.Tools[i].Apply(old); ok {
+			if e.Tools[i].Register != nil {
+				e.growTool(old, t)
+			}
 			e.tools = append(e.tools, t)
 			n.batch.tools = append(n.batch.tools, t)
 		}
 	}
 	if e.Put != nil {
+		e.growTool(n.plannedTool(e.Put.Role), e.Put)
 		e.tools = append(e.tools, e.Put)
 		n.batch.tools = append(n.batch.tools, e.Put)
 	}
@@ -163,6 +178,9 @@ func (n *namespace) planSession(e *entry) error {
 		n.batch.hold(x)
 	}
 	e.planned.session = x
+	if e.Context != nil {
+		n.batch.growContext(e)
+	}
 	return nil
 }
 
@@ -196,6 +214,7 @@ func (n *namespace) planArtifacts(e *entry) error {
 			continue
 		}
 		next := &artifact{a: old.Apply(change), key: k, lsn: e.lsn}
+		e.growArtifact(old, next.a)
 		e.Revisions = append(e.Revisions, next.a.Revision)
 		e.artifacts = append(e.artifacts, next)
 		n.batch.artifacts = append(n.batch.artifacts, next)

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"path"
 	"slices"
@@ -41,17 +42,11 @@ func (s *Store) recover() error {
 	}
 	corrupt = corrupt || r.corrupt
 	for _, n := range s.all() {
-		if !corrupt && !r.damaged { // else what is known of files may be lost, and their bytes are not
-			if err := n.streams.sweep(); err != nil {
-				return err
-			}
-		}
-		if n.sessions.count < 0 || cp.of(n.name) == nil { // nobody has counted them
-			if err := n.sessions.loadIDs(); err != nil {
-				return err
-			}
+		if err := n.recovered(r, &cp, corrupt); err != nil {
+			return err
 		}
 	}
+	s.opened = true
 	s.flusher.inherited = r.entries > 0
 	s.flusher.forced = s.flusher.inherited || !known || corrupt
 	// Deleted data must be erased before the first read.
@@ -65,14 +60,33 @@ func (s *Store) recover() error {
 	return err
 }
 
+// recovered removes what a replay left over, and counts what it leaves unsure.
+func (n *namespace) recovered(r *replay, cp *checkpointDoc, corrupt bool) error {
+	if !corrupt && !r.damaged { // else what is known of files may be lost, and their bytes are not
+		if err := n.streams.sweep(); err != nil {
+			return err
+		}
+	}
+	if n.sessions.count < 0 || cp.of(n.name) == nil { // nobody has counted them
+		if err := n.sessions.loadIDs(); err != nil {
+			return err
+		}
+	}
+	n.stored.anew.all = n.stored.anew.all || corrupt || r.damaged || len(r.broken) > 0
+	n.stored.anew.values = n.stored.anew.values || r.deletes(n.name) // their lines may be erased already
+	return n.stored.count(context.Background())
+}
+
 // loadUnsure loads the default namespace, and those of which the checkpoint does not say all that must be known of an idle one.
 func (s *Store) loadUnsure(cp *checkpointDoc, names []agent.Namespace) (corrupt bool, err error) {
 	for _, name := range names {
 		at := cp.of(name)
+		taken, known := at.taken()
 		if at != nil {
 			s.spaces.idle[name] = at
+			s.total.Add(taken)
 		}
-		if name != agent.DefaultNamespace && at != nil && at.Figures != nil && at.Sessions >= 0 {
+		if name != agent.DefaultNamespace && known && at.Sessions >= 0 && !s.o.recount {
 			continue // it is loaded when somebody needs it
 		}
 		_, bad, err := s.load(name)

@@ -147,6 +147,7 @@ func (n *namespace) repairLines(context.Context) error {
 	n.flusher.mu.Lock()
 	defer n.flusher.mu.Unlock()
 	n.flusher.forced = true
+	n.stored.unsure.Store(true)
 	aside := func(name string) error { return n.files.moveAside(name, errors.New("lines that do not parse")) }
 	for _, l := range []*jsonl.Log{n.calls.entries, n.calls.values} {
 		if err := l.Repair(aside); err != nil {

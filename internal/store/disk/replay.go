@@ -118,6 +118,16 @@ func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 	return next, r.s.root.moveAside(seg.Name, damage)
 }
 
+// deletes reports whether the journal deletes sessions of the namespace.
+func (r *replay) deletes(name agent.Namespace) bool {
+	for x := range r.deleted {
+		if x.namespace == name {
+			return true
+		}
+	}
+	return false
+}
+
 // namespace returns the namespace of an entry, loaded. One that has no directory is made.
 func (r *replay) namespace(name agent.Namespace) (*namespace, error) {
 	if err := name.Validate(); err != nil {
@@ -191,8 +201,9 @@ func (r *replay) session(e *entry) error {
 	if errors.Is(err, store.ErrNotFound) {
 		if !r.deleted[key] {
 			r.miss(key.String(), e.lsn)
+			return nil
 		}
-		return nil
+		return e.growErased()
 	}
 	if err != nil {
 		return err
@@ -219,6 +230,7 @@ func (r *replay) create(e *entry) {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
 	p.unread[e.Session] = unread{e.Create, e.lsn}
+	p.n.stored.create(e.Create)
 	p.count++
 	e.Create = nil
 }

@@ -124,7 +124,7 @@ func (p *retention) idle(ctx context.Context, sessions []string, hours int, now 
 // dropSegments drops the segments above the log's bound, and those of values that are too old. The caller holds
 // flusher.mu, as of prunePrograms.
 func (p *retention) dropSegments(now time.Time) error {
-	if err := p.n.calls.entries.Drop(func(_ jsonl.Segment, total int64) bool { return total > p.n.o.LogBytes }); err != nil {
+	if err := p.n.calls.entries.Drop(func(_ jsonl.Segment, total int64) bool { return total > p.n.o.LogBytes }, nil); err != nil {
 		return err
 	}
 	hours := p.n.policies.current().Retention.ValueHours
@@ -135,7 +135,13 @@ func (p *retention) dropSegments(now time.Time) error {
 		return err
 	}
 	keep := max(time.Duration(hours)*time.Hour, store.KeyLife)
-	return p.n.calls.values.Drop(func(seg jsonl.Segment, _ int64) bool { return !seg.Newest.IsZero() && now.Sub(seg.Newest) > keep })
+	var dropped freed
+	if err := p.n.calls.values.Drop(func(seg jsonl.Segment, _ int64) bool { return !seg.Newest.IsZero() && now.Sub(seg.Newest) > keep }, dropped.line); err != nil {
+		p.n.stored.anew.values = true
+		return err
+	}
+	p.n.stored.drop(&dropped)
+	return nil
 }
 
 // forgetDebug removes prompts that are older than values may be from the call log. It reads the segments written since its last

@@ -57,9 +57,17 @@ func (w *scripter) checkpoint() {
 	w.steps = append(w.steps, step{name: "checkpoint", files: (*Store).checkpoint})
 }
 
+// ownerOf is whose a session is.
+func ownerOf(session string) string {
+	if session == "sess_2" {
+		return "ann"
+	}
+	return ""
+}
+
 func (w *scripter) create(id string) {
 	w.add("create "+id, func(ctx context.Context, n store.Namespace) error {
-		return n.CreateSession(ctx, agent.Session{ID: id, Role: "calculator", CreatedAt: w.now(), UpdatedAt: w.now()}, map[string]json.RawMessage{"first": json.RawMessage("1")})
+		return n.CreateSession(ctx, agent.Session{ID: id, Role: "calculator", Owner: ownerOf(id), CreatedAt: w.now(), UpdatedAt: w.now()}, map[string]json.RawMessage{"first": json.RawMessage("1")})
 	})
 }
 
@@ -69,7 +77,7 @@ func (w *scripter) call(session, method, gen string) {
 	id := fmt.Sprintf("call_%04d", w.calls)
 	w.add("call "+id, func(ctx context.Context, n store.Namespace) error {
 		c := storetest.NewCommit(session, id, w.now())
-		c.Record.MethodName, c.Log.Method = method, method
+		c.Record.MethodName, c.Log.Method, c.Log.Owner = method, method, ownerOf(session)
 		c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(`"` + id + `"`)}}
 		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: method, At: w.now(), Result: agent.ClassOK, SessionID: session}}
 		c.Tools = []store.ToolChange{{Role: "calculator", At: w.now(), Used: 1, Register: &agent.Contract{Purpose: "sums"}, IfAbsent: true}}
@@ -77,7 +85,8 @@ func (w *scripter) call(session, method, gen string) {
 		c.Content = &store.Content{Ref: "content:" + id[len(id)-1:], Value: json.RawMessage(`"` + id + `"`)}
 		if gen != "" {
 			c.Artifacts[0].Generation = storetest.NewGeneration(gen, "package tool // "+gen+id, w.now())
-			c.Artifacts[0].Fixture = &agent.Fixture{CallID: id, SessionID: session, Args: c.Record.Args, Value: c.Outcome.Value}
+			c.Artifacts[0].Generation.Owner = ownerOf(session)
+			c.Artifacts[0].Fixture = &agent.Fixture{CallID: id, SessionID: session, Owner: ownerOf(session), Args: c.Record.Args, Value: c.Outcome.Value}
 		}
 		return n.CommitCall(ctx, c)
 	})
@@ -136,6 +145,7 @@ func (w *scripter) file(id, session string) {
 			return n.AddFile(ctx, f)
 		}
 		c := storetest.NewCommit(session, "call_of_"+id, w.now())
+		c.Log.Owner = ownerOf(session)
 		c.Files = []store.NewFile{f}
 		return n.CommitCall(ctx, c)
 	})
@@ -175,6 +185,15 @@ func script(now func() time.Time) []step {
 	w.call("sess_2", "add", "gen-2")
 	w.add("context", func(ctx context.Context, n store.Namespace) error {
 		_, err := n.ChangeContext(ctx, "sess_2", 0, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage("true")}, Delete: []string{"first"}}, nil)
+		return err
+	})
+	w.add("examples", func(ctx context.Context, n store.Namespace) error {
+		list := []agent.Example{{ID: "ex_1", By: "ben", Args: []json.RawMessage{json.RawMessage(`"<1>"`)}, Expect: agent.Expectation{Value: json.RawMessage(`{"sum": 1}`)}, State: agent.ExampleActive}}
+		_, err := n.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "add", At: w.now(), Examples: &list}, nil)
+		return err
+	})
+	w.add("drop of an example", func(ctx context.Context, n store.Namespace) error {
+		_, err := n.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "add", At: w.now(), DropExample: "ex_1"}, nil)
 		return err
 	})
 	w.add("disconnect mail", func(ctx context.Context, n store.Namespace) error {

@@ -52,6 +52,9 @@ func (p *sessions) load(id string) (*session, error) {
 			return nil, err
 		}
 	}
+	if rebuilt || x.bytes < doc.SyncedBytes {
+		p.n.stored.unsure.Store(true)
+	}
 	x.behind = x.behind || rebuilt || x.size != doc.HistorySize // written when it is next in use, or repaired
 	x.meta.HistorySize = x.size
 	return x, nil

@@ -228,6 +228,7 @@ func (p *sessions) delete(ctx context.Context, ids []string, audit *agent.AuditE
 				return err
 			}
 			e.Artifacts = append(e.Artifacts, changes...)
+			e.shrink(x.metadata().Owner, x.taken())
 		}
 		return nil
 	}})

@@ -51,11 +51,13 @@ type shared struct {
 	quarantined atomic.Int64 // files moved aside, and files with damaged lines
 	aside       atomic.Int64 // numbers the names of files that are moved aside
 
-	recovering bool // the journal is being replayed; set before the store is shared
+	recovering bool // the journal is being replayed; set before the store is shared, as the next
+	opened     bool // it was replayed
 
 	mu      locks.RWMutex
-	applied uint64 // lsn of the last entry that readers see; guarded by mu
-	spaces  spaces // guarded by mu
+	applied uint64      // lsn of the last entry that readers see; guarded by mu
+	spaces  spaces      // guarded by mu
+	total   store.Bytes // of all namespaces; guarded by mu
 }
 
 func newShared(o Options) (*shared, error) {

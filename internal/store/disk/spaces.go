@@ -57,6 +57,7 @@ func (s *Store) namespace(name agent.Namespace) *namespace {
 	defer s.mu.Unlock()
 	if n = s.spaces.loaded[name]; n == nil && s.spaces.idle[name] == nil {
 		n = newNamespace(s, name)
+		n.stored.totaled = true
 		s.spaces.loaded[name] = n
 	}
 	return n
@@ -71,11 +72,19 @@ func (s *Store) load(name agent.Namespace) (n *namespace, corrupt bool, err erro
 	if corrupt, err = n.open(at); err != nil {
 		return nil, false, err
 	}
+	if s.opened {
+		if err := n.stored.count(context.Background()); err != nil {
+			return nil, false, err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spaces.idle[name] != at {
 		return nil, false, errErased // meanwhile
 	}
+	idle, _ := at.taken()
+	s.total.Add(n.taken().Minus(idle))
+	n.stored.totaled = true
 	delete(s.spaces.idle, name)
 	s.spaces.loaded[name] = n
 	return n, corrupt, nil
@@ -238,6 +247,8 @@ func (s *shared) applySpaces(e *entry) {
 	if n := s.spaces.loaded[e.Erase]; n != nil {
 		n.forget()
 	}
+	idle, _ := s.spaces.idle[e.Erase].taken()
+	s.total = s.total.Minus(idle)
 	delete(s.spaces.loaded, e.Erase)
 	delete(s.spaces.idle, e.Erase)
 	s.spaces.erased[e.Erase] = e.lsn

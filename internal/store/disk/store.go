@@ -136,6 +136,7 @@ func (s *Store) Stats() store.Stats {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	out.Stored = s.total
 	for _, n := range all {
 		out.CheckpointLagEntries += int64(len(n.calls.pending))
 		out.Sessions += max(n.sessions.count, 0)

@@ -59,7 +59,7 @@ func (n *Namespace) Remove(ctx context.Context, targets []store.Target, audit ag
 }
 
 func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit agent.AuditEntry, keep bool) error {
-	return n.change(ctx, func(ctx context.Context, c *change) error {
+	return n.freeing(n.change(ctx, func(ctx context.Context, c *change) error {
 		b, ranks := &pgx.Batch{}, rankChanges{}
 		roles := map[roleKey]bool{}
 		taken := map[rowKey]bool{}
@@ -99,7 +99,7 @@ func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit 
 			return err
 		}
 		return c.audit(ctx, &audit)
-	})
+	}))
 }
 
 // artifactsOf reads artifacts and locks them, in sorted order. where has places from $2 on; a and b are the tables of the heads and the bodies.

@@ -3,8 +3,6 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
@@ -52,26 +50,6 @@ func join(head, body *agent.Artifact) (*agent.Artifact, error) {
 		a.Generations[i] = &g
 	}
 	return &a, nil
-}
-
-// sameBody reports whether a change left the body as it was. Values of artifacts are never changed in place, so that lists and pointers are
-// compared, not what they hold; where it is not sure it says no.
-func sameBody(a, b *agent.Artifact) bool {
-	return a.Code == b.Code && len(a.Generations) == len(b.Generations) && a.Manifest == b.Manifest &&
-		sameList(a.Rejections, b.Rejections) && sameList(a.Displaced, b.Displaced) && sameList(a.Examples, b.Examples) &&
-		sameList(a.Verdicts, b.Verdicts) && sameList(a.Failures, b.Failures) && sameList(a.Drifts, b.Drifts) &&
-		slices.EqualFunc(a.Generations, b.Generations, sameProgram)
-}
-
-func sameProgram(g, h *agent.Generation) bool {
-	return g == h || g.ID == h.ID && g.Code == h.Code && g.Interface == h.Interface && g.Effects == h.Effects &&
-		sameList(g.Facts, h.Facts) && sameList(g.ChangedAnswers, h.ChangedAnswers) && sameList(g.SolverShape, h.SolverShape) &&
-		sameList(g.Fixtures, h.Fixtures) && maps.Equal(g.Shapes, h.Shapes) && maps.Equal(g.Outlines, h.Outlines)
-}
-
-// sameList reports whether two lists are one.
-func sameList[V any](a, b []V) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // decodeArtifact reads an artifact from its parts.

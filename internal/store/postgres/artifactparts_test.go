@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // fill gives every member of a struct a value other than zero, so that a member which is new in the type is met.
@@ -71,14 +72,14 @@ func TestArtifactParts(t *testing.T) {
 	if text, _ := json.Marshal(got); string(text) != string(want) {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
-	if !sameBody(&a, &a) {
+	if !store.SameBody(&a, &a) {
 		t.Error("an artifact has another body than itself")
 	}
 	body := reflect.TypeFor[agent.Artifact]()
 	for i := range body.NumField() {
 		x := a
 		reflect.ValueOf(&x).Elem().Field(i).SetZero()
-		noticed := !sameBody(&a, &x) || string(agent.Encoded(headOf(&a))) != string(agent.Encoded(headOf(&x)))
+		noticed := !store.SameBody(&a, &x) || string(agent.Encoded(headOf(&a))) != string(agent.Encoded(headOf(&x)))
 		if !noticed {
 			t.Errorf("a change of %s is not noticed", body.Field(i).Name)
 		}
@@ -89,7 +90,7 @@ func TestArtifactParts(t *testing.T) {
 		g := *a.Generations[0]
 		x.Generations = []*agent.Generation{&g, a.Generations[1]}
 		reflect.ValueOf(&g).Elem().Field(i).SetZero()
-		if sameBody(&a, &x) && string(agent.Encoded(headOf(&a))) == string(agent.Encoded(headOf(&x))) {
+		if store.SameBody(&a, &x) && string(agent.Encoded(headOf(&a))) == string(agent.Encoded(headOf(&x))) {
 			t.Errorf("a change of a generation's %s is not noticed", program.Field(i).Name)
 		}
 	}
@@ -103,11 +104,11 @@ func TestCountedCallsLeaveTheBody(t *testing.T) {
 	first := agent.ArtifactChange{Role: "r", MethodName: "m", At: now, Result: agent.ClassOK, SessionID: "s", Shapes: map[string]string{"u": "x"}}
 	a = a.Apply(first)
 	first.Shapes = map[string]string{"u": "x"}
-	if b := a.Apply(first); !sameBody(a, b) {
+	if b := a.Apply(first); !store.SameBody(a, b) {
 		t.Error("a counted call changed the body")
 	}
 	first.Fixture = &agent.Fixture{CallID: "c"}
-	if b := a.Apply(first); sameBody(a, b) {
+	if b := a.Apply(first); store.SameBody(a, b) {
 		t.Error("a fixture did not change the body")
 	}
 }

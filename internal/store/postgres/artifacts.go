@@ -116,12 +116,12 @@ func (n *Namespace) ChangeArtifact(ctx context.Context, revision int64, x agent.
 		}
 		return c.audit(ctx, audit)
 	})
-	return a, err
+	return a, n.freeing(err)
 }
 
 // set changes the artifact.
 func (x *groupArtifact) set(a *agent.Artifact) {
-	x.newBody = x.newBody || x.now == nil || !sameBody(x.now, a)
+	x.newBody = x.newBody || x.now == nil || !store.SameBody(x.now, a)
 	x.now, x.revised = a, true
 }
 

@@ -16,7 +16,7 @@ import (
 
 // DeleteSession is part of store.Namespace.
 func (n *Namespace) DeleteSession(ctx context.Context, id string, audit *agent.AuditEntry) error {
-	return n.change(ctx, func(ctx context.Context, c *change) error {
+	return n.freeing(n.change(ctx, func(ctx context.Context, c *change) error {
 		gone, err := c.deleteSessions(ctx, []string{id})
 		if err != nil {
 			return err
@@ -25,7 +25,7 @@ func (n *Namespace) DeleteSession(ctx context.Context, id string, audit *agent.A
 			return store.ErrNotFound
 		}
 		return c.audit(ctx, audit)
-	})
+	}))
 }
 
 // deleteSessions erases sessions and their arguments and values everywhere. It returns how many of them were there.
@@ -39,12 +39,12 @@ func (c *change) deleteSessions(ctx context.Context, ids []string) (int64, error
 	}
 	gone := tag.RowsAffected()
 	b := &pgx.Batch{}
-	b.Queue("DELETE FROM sessions WHERE ns = $1 AND id = ANY($2::text[])", c.ns, hashed)
 	for _, table := range []string{"session_context", "records", "call_values", "replies", "patterns"} {
 		b.Queue("DELETE FROM "+table+" WHERE ns = $1 AND session = ANY($2::text[])", c.ns, hashed)
 	}
 	b.Queue(`UPDATE contents SET sessions = ARRAY(SELECT s FROM unnest(sessions) AS s WHERE s <> ALL($2::text[])) WHERE ns = $1 AND sessions && $2::text[]`, c.ns, hashed)
 	b.Queue("DELETE FROM contents WHERE ns = $1 AND sessions = '{}'", c.ns)
+	b.Queue("DELETE FROM sessions WHERE ns = $1 AND id = ANY($2::text[])", c.ns, hashed) // behind what belongs to them: triggers look up whose it was
 	if err := c.send(ctx, b); err != nil {
 		return 0, err
 	}

@@ -95,7 +95,7 @@ func (x *Examination) tables(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	x.Newest = int64(len(known))
+	x.Newest = int64(len(known) + len(written()))
 	var made, create bool
 	if err := conn.QueryRow(ctx, "SELECT to_regclass('schema_version') IS NOT NULL, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)").Scan(&made, &create); err != nil {
 		return err

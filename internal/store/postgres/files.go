@@ -174,7 +174,7 @@ func (n *Namespace) FileBytes(ctx context.Context, owner, session string) (own, 
 
 // DeleteFile is part of store.Namespace.
 func (n *Namespace) DeleteFile(ctx context.Context, id string, audit *agent.AuditEntry) error {
-	return n.change(ctx, func(ctx context.Context, c *change) error {
+	return n.freeing(n.change(ctx, func(ctx context.Context, c *change) error {
 		var one int
 		if err := c.QueryRow(ctx, "SELECT 1 FROM files WHERE ns = $1 AND id = $2 FOR UPDATE", c.ns, key(id)).Scan(&one); err != nil {
 			return err
@@ -183,7 +183,7 @@ func (n *Namespace) DeleteFile(ctx context.Context, id string, audit *agent.Audi
 			return err
 		}
 		return c.audit(ctx, audit)
-	})
+	}))
 }
 
 // fullError marks a lack of space as store.ErrFull.

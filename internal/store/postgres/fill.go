@@ -269,8 +269,12 @@ func (f *filler) log(doc json.RawMessage) error {
 
 func (f *filler) value(x *store.ItemValue) {
 	if x.Outcome != nil || x.Effects != nil {
-		f.b.Queue("INSERT INTO call_values (ns, call_id, session, at, outcome, effects) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
-			f.ns, key(x.CallID), key(x.SessionID), x.At, []byte(x.Outcome), []byte(x.Effects))
+		var owner *string
+		if x.Owner != "" {
+			owner = new(key(x.Owner))
+		}
+		f.b.Queue("INSERT INTO call_values (ns, call_id, session, at, outcome, effects, owner, debug) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+			f.ns, key(x.CallID), key(x.SessionID), x.At, []byte(x.Outcome), []byte(x.Effects), owner, x.Debug)
 	}
 	if k := x.Key; k != nil {
 		f.b.Queue("INSERT INTO replies (ns, key, session, at, call_id, body_hash, reply) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (ns, key) DO UPDATE SET reply = excluded.reply, at = excluded.at",

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // groupArtifact is an artifact in a transaction that has locked it.
@@ -100,6 +101,7 @@ func sortedKeys[V any](m map[rowKey]V) []rowKey {
 // replica made it meanwhile, the transaction fails, and is tried again on what is there now.
 func writeArtifacts(b *pgx.Batch, artifacts map[rowKey]*groupArtifact) error {
 	var made, revised, bodies, programs columns
+	var bytes toolBytes
 	for _, k := range sortedKeys(artifacts) {
 		x := artifacts[k]
 		if !x.revised {
@@ -117,6 +119,7 @@ func writeArtifacts(b *pgx.Batch, artifacts map[rowKey]*groupArtifact) error {
 				return err
 			}
 			bodies.add(k, body)
+			bytes.add(k, func(add func(string, store.Bytes)) { store.ArtifactBytes(x.now, add) })
 			for _, p := range x.now.Generations {
 				programs.add(rowKey{k.ns, key(p.CodeChecksum), ""}, []byte(p.Code))
 			}
@@ -144,6 +147,7 @@ func writeArtifacts(b *pgx.Batch, artifacts map[rowKey]*groupArtifact) error {
 			ON CONFLICT (ns, role, method) DO UPDATE SET body = excluded.body`, x.ns, x.a, x.b, x.docs)
 		b.Queue(`INSERT INTO programs (ns, checksum, code) SELECT DISTINCT ON (ns, checksum) * FROM unnest($1::int8[], $2::text[], $3::bytea[]) AS p(ns, checksum, code)
 			ORDER BY ns, checksum ON CONFLICT (ns, checksum) DO UPDATE SET unreferenced = NULL WHERE programs.unreferenced IS NOT NULL`, programs.ns, programs.a, programs.docs)
+		bytes.queue(b)
 	}
 	return nil
 }

@@ -139,16 +139,20 @@ func (g *group) writeValues(b *pgx.Batch) {
 	var sessions []string
 	var at []time.Time
 	var outcomes [][]byte
+	var owners []*string
+	var debug []int64
 	for _, x := range g.rows {
 		if x.log.CallID == "" || x.w.outcome == nil && x.w.c.Effects == nil {
 			continue
 		}
 		c.add(rowKey{ns: x.ns, a: key(x.log.CallID)}, x.w.c.Effects)
 		sessions, at, outcomes = append(sessions, key(x.w.c.SessionID)), append(at, x.w.now), append(outcomes, x.w.outcome)
+		owners, debug = append(owners, x.owner(x.log)), append(debug, store.DebugBytes(x.log))
 	}
 	if len(at) > 0 {
-		b.Queue(`INSERT INTO call_values (ns, call_id, session, at, outcome, effects)
-			SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::timestamptz[], $5::bytea[], $6::bytea[])`, c.ns, c.a, sessions, at, outcomes, c.docs)
+		b.Queue(`INSERT INTO call_values (ns, call_id, session, at, outcome, effects, owner, debug)
+			SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::timestamptz[], $5::bytea[], $6::bytea[], $7::text[], $8::int8[])`,
+			c.ns, c.a, sessions, at, outcomes, c.docs, owners, debug)
 	}
 }
 

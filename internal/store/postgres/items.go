@@ -193,23 +193,25 @@ func (g *giver) calls() error {
 	if err := g.each("SELECT doc FROM calls WHERE ns = $1 ORDER BY n", func(row pgx.Row) (x store.Item, err error) { return x, row.Scan(&x.Call) }); err != nil {
 		return err
 	}
-	if err := g.each(`SELECT v.at, v.outcome, v.effects, r.key, r.call_id, r.body_hash, r.reply, c.doc FROM call_values v JOIN calls c USING (ns, call_id)
+	if err := g.each(`SELECT v.at, v.outcome, v.effects, v.debug, coalesce(v.owner, s.owner, ''), r.key, r.call_id, r.body_hash, r.reply, c.doc FROM call_values v
+		JOIN calls c USING (ns, call_id) LEFT JOIN sessions s ON (s.ns, s.id) = (v.ns, v.session)
 		LEFT JOIN replies r ON r.ns = v.ns AND r.call_id = convert_to(v.call_id, 'UTF8') WHERE v.ns = $1 ORDER BY c.n`, func(row pgx.Row) (store.Item, error) {
 		v, doc := &store.ItemValue{}, []byte(nil)
-		if err := scanValue(row, v, &doc, &v.At, &v.Outcome, &v.Effects); err != nil {
+		if err := scanValue(row, v, &doc, &v.At, &v.Outcome, &v.Effects, &v.Debug, &v.Owner); err != nil {
 			return store.Item{}, err
 		}
 		e, err := decodeCall(doc)
-		v.CallID, v.SessionID = e.CallID, e.SessionID
+		v.CallID, v.SessionID, v.Owner = e.CallID, e.SessionID, agent.LoggedOwner(v.Owner)
 		return store.Item{Value: v}, err
 	}); err != nil {
 		return err
 	}
-	return g.each(`SELECT r.at, r.session, r.key, r.call_id, r.body_hash, r.reply, r.call_id FROM replies r WHERE ns = $1
+	return g.each(`SELECT r.at, r.session, coalesce(s.owner, ''), r.key, r.call_id, r.body_hash, r.reply, r.call_id FROM replies r
+		LEFT JOIN sessions s ON (s.ns, s.id) = (r.ns, r.session) WHERE r.ns = $1
 		AND NOT EXISTS (SELECT 1 FROM call_values v JOIN calls c USING (ns, call_id) WHERE v.ns = r.ns AND convert_to(v.call_id, 'UTF8') = r.call_id) ORDER BY at, key`, func(row pgx.Row) (store.Item, error) {
 		v, id := &store.ItemValue{}, []byte(nil)
-		err := scanValue(row, v, &id, &v.At, &v.SessionID)
-		v.CallID = string(id)
+		err := scanValue(row, v, &id, &v.At, &v.SessionID, &v.Owner)
+		v.CallID, v.Owner = string(id), agent.LoggedOwner(v.Owner)
 		return store.Item{Value: v}, err
 	})
 }

@@ -15,6 +15,11 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// written are the migrations that are no SQL.
+func written() []*goose.Migration {
+	return []*goose.Migration{goose.NewGoMigration(8, &goose.GoFunc{RunTx: countTools}, nil)}
+}
+
 // migrate brings the database's tables to the form that this version knows. One replica does it at a time. It refuses a form that is newer.
 func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 	files, err := fs.Sub(migrations, "migrations")
@@ -28,7 +33,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker), goose.WithTableName("schema_version"))
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker), goose.WithTableName("schema_version"), goose.WithGoMigrations(written()...))
 	if err != nil {
 		return err
 	}

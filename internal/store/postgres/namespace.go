@@ -18,6 +18,7 @@ type Namespace struct {
 	name  agent.Namespace
 	id    atomic.Int64 // of its row; 0: it was not there when it was last looked for
 	gone  atomic.Bool  // it was erased
+	freed atomic.Int64 // deletions by this replica
 }
 
 var errErased = fmt.Errorf("%w: the namespace was deleted", store.ErrGone)

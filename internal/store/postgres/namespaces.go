@@ -85,7 +85,7 @@ func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace, audit
 // spaceTables are the tables whose rows are a namespace's, but those of the bytes of files.
 var spaceTables = []string{"sessions", "session_context", "records", "calls", "call_values", "replies", "contents", "patterns", "evidence", "artifacts",
 	"artifact_bodies", "programs", "leases", "candidates", "tools", "ranks", "archive", "policies", "connections", "audit", "audit_heads", "files", "file_bytes",
-	"spend_rows", "spend_open", "spend_forges", "spend_chunks"}
+	"spend_rows", "spend_open", "spend_forges", "spend_chunks", "tool_bytes", "stored_changes", "stored"}
 
 // EraseNamespace is part of store.Store. It waits for the changes of the namespace that are under way; later ones find it gone.
 func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) error {
@@ -112,6 +112,9 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 			return err
 		}
 		b := &pgx.Batch{}
+		b.Queue("SELECT fold_stored($1)", id) // so that what is stored says all that is to be taken from the sum of all
+		b.Queue(`UPDATE stored s SET files = s.files - n.files, contexts = s.contexts - n.contexts, histories = s.histories - n.histories,
+			values = s.values - n.values, tools = s.tools - n.tools, examples = s.examples - n.examples FROM stored n WHERE (s.ns, s.owner) = (0, '') AND (n.ns, n.owner) = ($1, '')`, id)
 		b.Queue("DELETE FROM namespaces WHERE id = $1", id)
 		for _, table := range spaceTables {
 			b.Queue("DELETE FROM "+table+" WHERE ns = $1", id)

@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Options configures a Store. Start from DefaultOptions.
@@ -26,11 +28,13 @@ type Options struct {
 	Poll    time.Duration // how often the feed is read without a notification; above 0
 	Retry   time.Duration // how long a call's commit is repeated while the database is away; 0 for once
 	FeedAge time.Duration // how long changes are kept for readers that come back; above 0
+
+	StoredLag time.Duration // how old what is known of stored bytes may be; 0: it is asked for each time
 }
 
 // DefaultOptions returns the options of a daemon for the database.
 func DefaultOptions(url string) Options {
-	return Options{URL: url, Now: time.Now, Logger: zerolog.Nop(), Poll: 250 * time.Millisecond, Retry: 30 * time.Second, FeedAge: 24 * time.Hour}
+	return Options{URL: url, Now: time.Now, Logger: zerolog.Nop(), Poll: 250 * time.Millisecond, Retry: 30 * time.Second, FeedAge: 24 * time.Hour, StoredLag: store.StoredLag}
 }
 
 func (o *Options) validate() error {

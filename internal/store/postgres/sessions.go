@@ -150,7 +150,7 @@ func (n *Namespace) ChangeContext(ctx context.Context, sessionID string, fence i
 		}
 		return c.audit(ctx, audit)
 	})
-	return values, err
+	return values, n.freeing(err)
 }
 
 // querier is a connection, or a pool of them.

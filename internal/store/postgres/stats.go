@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -66,6 +67,13 @@ func (s *Store) count(ctx context.Context) (out store.Stats, err error) {
 		for table, n := range map[string]*int64{"sessions": &out.Sessions, "tools": &out.Tools} {
 			b.Queue(countRows+table+" LIMIT $2 + 1) AS part) AS counted", table, int64(countedMost)).QueryRow(func(row pgx.Row) error { return row.Scan(n) })
 		}
+		b.Queue("SELECT fold_stored(NULL)")
+		b.Queue("SELECT " + storedColumns + " FROM stored WHERE (ns, owner) = (0, '')").Query(func(rows pgx.Rows) (err error) {
+			for rows.Next() && err == nil {
+				out.Stored, err = scanStored(rows)
+			}
+			return errors.Join(err, rows.Err())
+		})
 		b.Queue(countStates, int64(countedMost+1)).Query(func(rows pgx.Rows) error {
 			var state string
 			var n, read, all int64

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -29,6 +30,8 @@ type Store struct {
 	keptSessions  cache.Cache[rowKey, keptSession]
 	keptTools     cache.Cache[roleKey, *agent.Tool]
 	keptPolicies  cache.Cache[int64, keptPolicy]
+	keptStored    cache.Cache[rowKey, keptStored] // by namespace and owner
+	folded        atomic.Int64                    // when this replica last had what is stored folded, in nanoseconds
 
 	bell     bell.Bell // the feed may have something new
 	urgent   bell.Bell // and somebody waits for the watchers to report it
@@ -81,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.committer = newCommitter(s)
 	s.keptArtifacts, s.keptEvidence = cache.New[rowKey, *keptArtifact](keptRows), cache.New[rowKey, *keptEvidence](keptRows)
 	s.keptSessions, s.keptTools = cache.New[rowKey, keptSession](keptRows), cache.New[roleKey, *agent.Tool](keptRows)
-	s.keptPolicies = cache.New[int64, keptPolicy](keptRows)
+	s.keptPolicies, s.keptStored = cache.New[int64, keptPolicy](keptRows), cache.New[rowKey, keptStored](keptRows)
 	err = s.check(ctx)
 	if err == nil && !o.Existing {
 		err = s.afterRestore(ctx)

@@ -28,7 +28,7 @@ func harness(options func(*testing.T, *Options)) storetest.Harness {
 	return storetest.Harness{
 		Open: func(t *testing.T, now func() time.Time) store.Store {
 			o := DefaultOptions("")
-			o.Now = now
+			o.Now, o.StoredLag = now, 0
 			options(t, &o)
 			return open(t, o)
 		},

@@ -45,6 +45,9 @@ func queueTool(b *pgx.Batch, ns int64, t *agent.Tool) error {
 	b.Queue(`INSERT INTO tools (ns, role, revision, usage_count, last_used, doc) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (ns, role) DO UPDATE SET revision = excluded.revision, usage_count = excluded.usage_count, last_used = excluded.last_used, doc = excluded.doc`,
 		ns, key(t.Role), t.Revision, t.UsageCount, usedAt(t), doc)
+	var bytes toolBytes
+	bytes.add(rowKey{ns: ns, a: key(t.Role)}, func(add func(string, store.Bytes)) { store.ToolBytes(t, add) })
+	bytes.queue(b)
 	return nil
 }
 
@@ -87,7 +90,7 @@ func (n *Namespace) PutTool(ctx context.Context, t agent.Tool, revision int64, a
 		}
 		return c.audit(ctx, audit)
 	})
-	return out, err
+	return out, n.freeing(err)
 }
 
 // tool reads a tool for a change, nil where there is none. A role that is not registered is locked too: two replicas do not both register it.

@@ -112,15 +112,15 @@ func (v *verifier) counts(ctx context.Context) error {
 
 // rows runs the invariants, and looks for rows that belong to nothing.
 func (v *verifier) rows(ctx context.Context) error {
-	list := slices.Clone(invariants)
+	list := slices.Concat(invariants, storedInvariants)
 	for _, table := range orphans {
 		list = append(list, struct{ table, query string }{table, "SELECT format('%s rows of session %s of namespace %s, which is not there', count(*), x.session, x.ns) FROM " + table +
 			" x WHERE x.session <> '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.ns = x.ns AND s.id = x.session) GROUP BY x.ns, x.session"})
 	}
 	for _, table := range append([]string{"blobs"}, spaceTables...) {
 		but := ""
-		if table == "spend_chunks" {
-			but = fmt.Sprintf(" AND x.ns <> %d", none) // of a cap of all namespaces
+		if table == "spend_chunks" || table == "stored" {
+			but = fmt.Sprintf(" AND x.ns <> %d", none) // of all namespaces
 		}
 		list = append(list, struct{ table, query string }{table, "SELECT format('%s rows of namespace %s, which is not there', count(*), x.ns) FROM " + table +
 			" x WHERE NOT EXISTS (SELECT 1 FROM namespaces n WHERE n.id = x.ns)" + but + " GROUP BY x.ns"})

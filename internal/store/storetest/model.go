@@ -158,6 +158,7 @@ func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
 	ok(err)
 	out["spent"], err = s.Spent(ctx, 0, math.MaxInt32)
 	ok(err)
+	out["stored"] = listStored(t, s)
 	audits, err := s.Audit(ctx, store.AuditQuery{Limit: 1000})
 	ok(err)
 	for i := range audits {

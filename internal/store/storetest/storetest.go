@@ -50,6 +50,7 @@ func Run(t *testing.T, h Harness) {
 		{"Remove", remove}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"ExpireEphemeral", expireEphemeral}, {"CloseTwice", closeTwice},
 		{"Model", model}, {"Namespaces", namespaces}, {"EmptyNamespaces", emptyNamespaces}, {"WatchNamespaces", watchNamespaces}, {"SpacesList", spacesList}, {"SpacesErase", spacesErase}, {"SpacesDue", spacesDue},
 		{"Files", files}, {"FilesGo", filesGo}, {"FileBytes", fileBytes}, {"FilesOfCalls", filesOfCalls}, {"RepeatsWithFiles", repeatsWithFiles},
+		{"Stored", stored}, {"StoredApart", storedApart},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clock := &clock{at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Where models have prices, pages show costs in their currency; a tool shows its health, its use, what it saved and its last failure; Usage draws each day and shows what is left of a cap.
+// Where models have prices, pages show costs in their currency; a tool shows its health, its use, what it saved and its last failure; Usage draws each day and shows what is left of a cap and what is stored.
 func TestOpsFigures(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60}, "shop.sell": {rig.Program("\treturn 1, nil")}})
 	d := rig.Start(t, m, "--model-prices", rig.WriteFile(t, "prices", "currency: EUR\nmodels:\n  scripted: {input: 20000, output: 80000}\n"))
@@ -33,7 +33,7 @@ func TestOpsFigures(t *testing.T) {
 	p.at("#/calls/" + first.CallID)
 	p.sees(".prose:has-text(' EUR.')")
 	p.at("#/usage?by=method")
-	p.sees("th:text-is('Cost, EUR')", "tr:has-text('tax.net')", "table[aria-label=Caps] tr:has-text('of 1,000,000') meter", "figure:has-text('Calls a day') canvas", "figure:has-text('Model requests a day') canvas", "figure:has-text('Cost a day, EUR') canvas")
+	p.sees("th:text-is('Cost, EUR')", "tr:has-text('tax.net')", "table[aria-label=Caps] tr:has-text('of 1,000,000') meter", "figure:has-text('Calls a day') canvas", "figure:has-text('Model requests a day') canvas", "figure:has-text('Cost a day, EUR') canvas", "table[aria-label=Stored] tr:has(td:text-is('local')) td:has-text('KiB')")
 	for name, member := range map[string]string{"Cost": "cost", "Saved cost": "saved_cost"} {
 		sum := 0.0
 		for _, day := range d.Get("/v1/usage?by=day")["data"].([]any) {

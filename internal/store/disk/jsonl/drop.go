@@ -28,8 +28,9 @@ func (l *Log) Oldest() ([]byte, error) {
 	return LineAt(f, 0, size)
 }
 
-// Drop removes the oldest closed segment while unwanted reports true of it, given the bytes of all segments.
-func (l *Log) Drop(unwanted func(seg Segment, total int64) bool) error {
+// Drop removes the oldest closed segment while unwanted reports true of it, given the bytes of all segments. gone is called with each line of one
+// before it is removed; nil: nobody asks.
+func (l *Log) Drop(unwanted func(seg Segment, total int64) bool, gone func(line []byte)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	total := l.bytes
@@ -39,6 +40,9 @@ func (l *Log) Drop(unwanted func(seg Segment, total int64) bool) error {
 	dropped := false
 	for len(l.closed) > 0 && unwanted(l.closed[0], total) {
 		seg := l.closed[0]
+		if err := l.visit(seg, gone); err != nil {
+			return err
+		}
 		for _, name := range []string{l.indexFile(seg.number), l.file(seg.number)} {
 			if err := l.o.Files.Remove(name); err != nil && !vfs.NotExist(err) {
 				return err
@@ -52,6 +56,20 @@ func (l *Log) Drop(unwanted func(seg Segment, total int64) bool) error {
 		return nil
 	}
 	return l.o.Files.SyncDir(l.o.Dir)
+}
+
+func (l *Log) visit(seg Segment, line func([]byte)) error {
+	if line == nil {
+		return nil
+	}
+	data, err := l.o.Files.ReadFile(l.file(seg.number))
+	if err != nil && !vfs.NotExist(err) {
+		return err
+	}
+	for part := range bytes.Lines(data) {
+		line(bytes.TrimSuffix(part, []byte("\n")))
+	}
+	return nil
 }
 
 // Erase replaces the lines which match by what change makes of them, padded with spaces to the old length, so that

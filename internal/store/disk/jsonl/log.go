@@ -106,6 +106,16 @@ func (l *Log) End() Place {
 	return Place{l.number, l.bytes}
 }
 
+// First is the number of the oldest segment.
+func (l *Log) First() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if len(l.closed) > 0 {
+		return l.closed[0].number
+	}
+	return l.number
+}
+
 // Empty reports whether the log holds no line.
 func (l *Log) Empty() bool {
 	l.mu.RLock()

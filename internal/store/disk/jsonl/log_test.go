@@ -234,15 +234,20 @@ func TestLogDropsItsOldest(t *testing.T) {
 		}
 		l.add(upTo(12)...)
 		closed := len(l.closed)
-		if err := l.Drop(func(seg Segment, total int64) bool { return total > 300 && !seg.Newest.IsZero() }); err != nil {
+		var gone []string
+		took := func(line []byte) { gone = append(gone, Member(line, "id")) }
+		if err := l.Drop(func(seg Segment, total int64) bool { return total > 300 && !seg.Newest.IsZero() }, took); err != nil {
 			t.Fatal(err)
 		}
 		if len(l.closed) == closed || len(l.closed) == 0 {
 			t.Fatalf("got %d of %d closed segments, want fewer but some", len(l.closed), closed)
 		}
 		left := l.ids()
+		if slices.Sort(gone); len(gone)+len(left) != 12 || slices.ContainsFunc(gone, func(id string) bool { return slices.Contains(left, id) }) {
+			t.Errorf("reported %v, %v are left", gone, left)
+		}
 		defer func() {
-			if err := l.Drop(func(Segment, int64) bool { return true }); err != nil || len(l.closed) > 0 || l.find(11) == "" {
+			if err := l.Drop(func(Segment, int64) bool { return true }, nil); err != nil || len(l.closed) > 0 || l.find(11) == "" {
 				t.Errorf("got %d closed segments, %v after all were dropped, want none, and the current one", len(l.closed), err)
 			}
 		}()

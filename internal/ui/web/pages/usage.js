@@ -1,11 +1,11 @@
-// Usage: requests, tokens and cost, by day, role, method and owner, and what is left of the caps.
+// Usage: requests, tokens and cost, by day, role, method and owner, what is left of the caps, and what owners have stored.
 import { html, useEffect, useRef } from '../core/html.js';
 import { get } from '../core/api.js';
 import { present } from '../core/clock.js';
 import { setQuery } from '../core/route.js';
 import { can } from '../core/session.js';
 import { isDark, theme } from '../core/theme.js';
-import { ago, count, money, percent, words } from '../core/format.js';
+import { ago, bytes, count, money, percent, words } from '../core/format.js';
 import { Page, Section } from '../parts/page.js';
 import { Shown, useLoad, Empty } from '../parts/load.js';
 import { Table } from '../parts/table.js';
@@ -35,6 +35,7 @@ export default function Usage({ query }) {
     <${Shown} of=${daily}>${(/** @type {any} */ d) => html`<${Totals} of=${d} />${d.data.length > 0 ? html`<${Plots} rows=${d.data} currency=${d.currency} days=${days} />` : null}`}</${Shown}>
     ${table.data?.limits.length > 0 && html`<${Caps} of=${table.data.limits} />`}
     <${Rows} of=${table} by=${by} />
+    ${daily.data?.storage.length > 0 && html`<${Stored} of=${daily.data} />`}
   </${Page}>`;
 }
 
@@ -73,6 +74,14 @@ const Caps = ({ of }) => html`<${Section} title="Caps" note="Tokens. Over a cap 
     { title: 'Used', cell: (l) => html`<meter min="0" max=${l.limit} value=${l.used + l.reserved} low=${l.limit * 0.8} high=${l.limit} optimum="0" aria-label="Used of the cap"></meter>` },
     { title: 'Tokens', num: true, cell: (l) => `${count(l.used)} of ${count(l.limit)}` },
     { title: 'Starts again', num: true, minor: true, cell: (l) => ago(l.resets_at) }]} /></${Section}>`;
+
+const kinds = ['files', 'contexts', 'histories', 'values', 'tools', 'examples'];
+
+/** @param {{of: any}} p */
+const Stored = ({ of }) => html`<${Section} title="Stored" note="By owner. Deleting sessions and files makes room, and archiving tools.${of.storage_next ? ' recurgentd usage lists all owners.' : ''}">
+  <${Table} label="Stored" rows=${of.storage} id=${(/** @type {any} */ r) => r.owner} columns=${[
+    { title: 'Owner', wide: true, cell: (r) => r.owner },
+    ...kinds.map((kind, i) => ({ title: kind[0].toUpperCase() + kind.slice(1), num: true, minor: i > 3, cell: (/** @type {any} */ r) => bytes(r[kind]) }))]} /></${Section}>`;
 
 const nothing = { calls: 0, warm_calls: 0, model_requests: 0, prompt_tokens: 0, completion_tokens: 0, cost: 0, saved_requests: 0, saved_cost: 0 };
 

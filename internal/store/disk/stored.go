@@ -1,0 +1,275 @@
+package disk
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"sync/atomic"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// stored is the part that knows how many bytes things take, by owner. Sums follow the entries, which carry what cannot be seen in them alone.
+// The checkpoint has the sums as of its lsn, so that a start reads no files for them; where it has none, or they may be wrong, everything is
+// counted anew.
+type stored struct {
+	n *namespace
+
+	kept   store.Sums // of sessions, records, tools and examples; guarded by shared.mu, as the others but written
+	values store.Sums // of the calls' values, those that have no line yet included
+
+	written map[string]int64 // bytes of the values that have lines, by owner; used by the holder of flusher.mu, or before the store is shared
+
+	anew   struct{ all, values bool } // what is to be counted; likewise
+	unsure atomic.Bool                // something was damaged: the next start counts all anew
+
+	totaled bool // shared.total has it; guarded by shared.mu
+}
+
+func newStored(n *namespace) *stored { return &stored{n: n, written: map[string]int64{}} }
+
+// storedDoc is what a checkpoint says of it.
+type storedDoc struct {
+	Owners []store.OwnerBytes `json:"owners"`
+	Values map[string]int64   `json:"values"`       // by owner, of the lines up to the checkpoint's place
+	First  int                `json:"first_values"` // the oldest segment that these lines are in
+}
+
+// taken is what a session takes, with its context and its history.
+func (x *session) taken() store.Bytes {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	b := store.Bytes{Contexts: store.SessionBytes(x.meta) + store.ContextBytes(x.context), Histories: x.bytes - int64(x.size-len(x.pending))}
+	for _, line := range x.pending {
+		b.Histories += int64(len(line))
+	}
+	return b
+}
+
+// apply adds what an entry brings. The caller holds shared.mu.
+func (p *stored) apply(e *entry) {
+	if e.Create != nil {
+		p.create(e.Create)
+	}
+	for _, g := range e.Grown {
+		p.add(g.Owner, store.Bytes{Contexts: g.Contexts, Histories: g.Histories, Tools: g.Tools, Examples: g.Examples})
+	}
+	if e.planned.session != nil && e.record != nil {
+		p.add(e.planned.session.meta.Owner, store.Bytes{Histories: int64(len(e.record))})
+	}
+}
+
+// create adds a new session.
+func (p *stored) create(c *created) {
+	p.add(c.Session.Owner, store.Bytes{Contexts: store.SessionBytes(c.Session) + store.ContextBytes(c.Context)})
+}
+
+func (p *stored) add(owner string, b store.Bytes) {
+	p.kept.Add(owner, b)
+	p.n.shared.total.Add(b)
+}
+
+// addValue adds what is kept of a call, or with sign -1 takes it away. The caller holds shared.mu.
+func (p *stored) addValue(v *valueLine, sign int64) {
+	b := store.Bytes{Values: sign * v.size()}
+	p.values.Add(v.Owner, b)
+	p.n.shared.total.Add(b)
+}
+
+// published counts the lines of values that were written. The caller holds flusher.mu.
+func (p *stored) published(list []*pendingCall) {
+	for _, c := range list {
+		if n := c.value.size(); n > 0 {
+			p.written[cmp.Or(c.value.Owner, agent.LocalOwner)] += n
+		}
+	}
+}
+
+// freed is what lines of values took that are dropped or erased.
+type freed struct{ store.Sums }
+
+func (f *freed) line(line []byte) {
+	var v valueLine
+	if json.Unmarshal(line, &v) == nil {
+		f.Add(v.Owner, store.Bytes{Values: v.size()})
+	}
+}
+
+// drop takes away what lines took. The caller holds flusher.mu.
+func (p *stored) drop(f *freed) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.n.gone.Load() {
+		return
+	}
+	for _, o := range f.List() {
+		b := store.Bytes{}.Minus(o.Bytes)
+		p.values.Add(o.Owner, b)
+		p.n.shared.total.Add(b)
+		p.written[o.Owner] -= o.Values
+	}
+}
+
+// doc renders the sums for a checkpoint; nil where they are not sure. kept is as it was at the checkpoint's lsn.
+func (p *stored) doc(kept *store.Sums) *storedDoc {
+	if kept == nil {
+		return nil
+	}
+	return &storedDoc{kept.List(), maps.Clone(p.written), p.n.calls.values.First()}
+}
+
+// bytes is what the namespace takes, but for files.
+func (d *storedDoc) bytes() (b store.Bytes) {
+	for _, o := range d.Owners {
+		b.Add(o.Bytes)
+	}
+	for _, n := range d.Values {
+		b.Values += n
+	}
+	return b
+}
+
+// gather returns the sums as they are. The caller holds shared.mu.
+func (p *stored) gather() *store.Sums {
+	if p.unsure.Load() {
+		return nil
+	}
+	kept := p.kept.Clone()
+	return &kept
+}
+
+// load takes over what a checkpoint says.
+func (p *stored) load(at *checkpointed) {
+	if at == nil || at.Stored == nil || p.n.o.recount {
+		p.anew.all = true
+		return
+	}
+	for _, o := range at.Stored.Owners {
+		p.kept.Add(o.Owner, o.Bytes)
+	}
+	for owner, n := range at.Stored.Values {
+		p.written[owner] = n
+		p.values.Add(owner, store.Bytes{Values: n})
+	}
+	p.anew.values = at.Stored.First != p.n.calls.values.First() // segments were dropped since
+}
+
+// count counts anew what load, or a replay, could not be sure of. Nothing changes meanwhile: the store, or the namespace, is not shared yet.
+func (p *stored) count(ctx context.Context) error {
+	if p.anew.all {
+		var kept store.Sums
+		if err := errors.Join(p.countSessions(&kept), p.countTools(ctx, &kept)); err != nil {
+			return err
+		}
+		p.n.mu.Lock()
+		p.replace(&p.kept, kept)
+		p.n.mu.Unlock()
+		p.unsure.Store(false)
+	}
+	p.anew.all, p.anew.values = false, p.anew.all || p.anew.values
+	return p.countValues()
+}
+
+// replace puts other sums in the place of these. The caller holds shared.mu.
+func (p *stored) replace(sums *store.Sums, with store.Sums) {
+	if p.totaled {
+		p.n.shared.total.Add(with.All.Minus(sums.All))
+	}
+	*sums = with
+}
+
+func (p *stored) countSessions(kept *store.Sums) error {
+	all, err := p.n.sessions.allIDs()
+	if err != nil {
+		return err
+	}
+	for _, id := range all {
+		x, err := p.n.sessions.get(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		kept.Add(x.metadata().Owner, x.taken())
+	}
+	return nil
+}
+
+func (p *stored) countTools(ctx context.Context, kept *store.Sums) error {
+	for _, role := range p.n.catalog.ranking.Roles() {
+		store.ToolBytes(p.n.catalog.tool(role), kept.Add)
+		all, err := p.n.ListArtifacts(ctx, role)
+		if err != nil {
+			return err
+		}
+		for _, a := range all {
+			store.ArtifactBytes(a, kept.Add)
+		}
+	}
+	return nil
+}
+
+// countValues counts the lines of values, and the values of calls without a line, where lines could not be erased, or dropped, whole. Lines of
+// earlier versions do not say whose they are. The caller holds flusher.mu, or has not shared the namespace.
+func (p *stored) countValues() error {
+	if !p.anew.values {
+		return nil
+	}
+	var lines freed
+	values := p.n.calls.values
+	if err := values.Backward(context.Background(), values.End(), func(line []byte) (bool, error) { lines.line(line); return false, nil }); err != nil {
+		return err
+	}
+	p.written, p.anew.values = map[string]int64{}, false
+	for _, o := range lines.List() {
+		p.written[o.Owner] = o.Values
+	}
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	for _, c := range p.n.calls.pending {
+		lines.Add(c.value.Owner, store.Bytes{Values: c.value.size()})
+	}
+	p.replace(&p.values, lines.Sums)
+	return nil
+}
+
+// taken is what the namespace takes. The caller holds shared.mu, or has not shared the namespace.
+func (n *namespace) taken() store.Bytes {
+	b := n.stored.kept.All
+	b.Add(n.stored.values.All)
+	b.Add(n.streams.owners.All)
+	return b
+}
+
+// Stored is part of store.Namespace.
+func (p *stored) Stored(_ context.Context, owner string) (s store.Stored, err error) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	for _, sums := range p.sums() {
+		s.Own.Add(sums.Of(owner))
+		s.All.Add(sums.All)
+	}
+	s.Others = p.n.shared.total.Minus(s.All)
+	return s, nil
+}
+
+func (p *stored) sums() [3]*store.Sums {
+	return [3]*store.Sums{&p.kept, &p.values, &p.n.streams.owners}
+}
+
+// ListStored is part of store.Namespace.
+func (p *stored) ListStored(_ context.Context, after string, limit int) ([]store.OwnerBytes, error) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	var together store.Sums
+	for _, sums := range p.sums() {
+		for _, o := range sums.List() {
+			together.Add(o.Owner, o.Bytes)
+		}
+	}
+	return store.PageStored(together.List(), after, limit), nil
+}

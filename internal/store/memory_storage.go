@@ -1,0 +1,69 @@
+package store
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Stored is part of Namespace. It counts everything each time: it is what the sums of other stores are compared with.
+func (n *memoryNamespace) Stored(_ context.Context, owner string) (s Stored, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.Memory.namespaces {
+		sums := m.stored()
+		if m == n {
+			s.Own, s.All = sums.Of(owner), sums.All
+		} else {
+			s.Others.Add(sums.All)
+		}
+	}
+	return s, nil
+}
+
+// ListStored is part of Namespace.
+func (n *memoryNamespace) ListStored(_ context.Context, after string, limit int) ([]OwnerBytes, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sums := n.stored()
+	return PageStored(sums.List(), after, limit), nil
+}
+
+// stored counts what there is. The caller holds mu.
+func (n *memoryNamespace) stored() (s Sums) {
+	for _, x := range n.sessions {
+		s.Add(x.session.Owner, Bytes{Contexts: SessionBytes(x.session) + ContextBytes(x.context)})
+		for i := range x.records {
+			s.Add(x.session.Owner, Bytes{Histories: int64(len(x.records[i].raw))})
+		}
+	}
+	for _, c := range n.calls {
+		kept := int64(len(c.effects)) + DebugBytes(&c.log)
+		if c.outcome != nil {
+			kept += int64(len(agent.Encoded(c.outcome)))
+		}
+		s.Add(n.ownerOf(c.log.SessionID, c.log.Owner), Bytes{Values: kept})
+	}
+	for _, k := range n.replies {
+		s.Add(n.ownerOf(k.session, ""), Bytes{Values: int64(len(k.reply.Reply))})
+	}
+	for _, f := range n.files {
+		s.Add(f.file.Owner, FileBytes(&f.file))
+	}
+	for _, a := range n.artifacts {
+		ArtifactBytes(a, s.Add)
+	}
+	for _, role := range n.ranking.Roles() {
+		ToolBytes(n.ranking.Tool(role), s.Add)
+	}
+	return s
+}
+
+// ownerOf is whose the values of a call are: of the session's owner, else of who the entry names.
+func (n *memoryNamespace) ownerOf(session, named string) string {
+	if x := n.sessions[session]; x != nil {
+		return x.session.Owner
+	}
+	return cmp.Or(named, agent.LocalOwner)
+}

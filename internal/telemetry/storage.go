@@ -1,0 +1,21 @@
+package telemetry
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func newStorage(f factory) set {
+	return f.set("recurgent_storage_refused_total", "Requests that were refused, and calls that ended, because a share of what may be stored is full, by kind.", "kind", append(slices.Clone(storedKinds), other))
+}
+
+// StorageRefused counts something that was not stored because a share of that kind is full.
+func (m *Metrics) StorageRefused(kind string) { m.storage.inc(kind) }
+
+func (s *sources) collectStored(ch chan<- prometheus.Metric, st *Store) {
+	for _, kind := range storedKinds {
+		ch <- prometheus.MustNewConstMetric(s.stored, prometheus.GaugeValue, float64(st.Stored[kind]), kind)
+		ch <- prometheus.MustNewConstMetric(s.storedMost, prometheus.GaugeValue, float64(st.StoredMost[kind]), kind)
+	}
+}
