@@ -132,7 +132,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if p.native, err = a.openNative(o, p); err != nil {
 		return err
 	}
-	if err := a.openNamespaces(ctx, o, p); err != nil {
+	if err := a.openNamespaces(ctx, o, &p); err != nil {
 		return err
 	}
 	metrics.Watch(a.sources(p))

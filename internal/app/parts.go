@@ -167,7 +167,7 @@ func modelName(o Options) string {
 }
 
 // openNamespaces opens the default namespace, which stays open, and has the others opened when they are used.
-func (a *App) openNamespaces(ctx context.Context, o Options, p parts) error {
+func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
 	ro, tick := runtime.DefaultOptions(), time.Minute
 	if o.Now != nil {
 		ro.Now, tick = o.Now, 20*time.Millisecond // only tests have a clock of their own
@@ -187,7 +187,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p parts) error {
 	if err != nil {
 		return refuse("policy", "%s", err)
 	}
-	a.spaces.parts, a.spaces.patch = p, patch
+	a.spaces.parts, a.spaces.patch = *p, patch
 	p.native.Begin(a.spaces.source)
 	a.onStop("calls under way", a.drain)
 	a.onStop("the native tier", func(context.Context) error { p.native.Stop(); return nil }) // first: what runs natively goes on

@@ -23,6 +23,7 @@ type answered struct {
 	facts      *report.Facts     // of the program
 	last       judged            // the program's attempt
 	kept       bool              // the attempt answers the call, so its effects count
+	valueLost  bool              // there is no room for what is kept of the answer
 	hidden     bool              // its effects are stored with secrets masked; known from the commit on
 
 	context  *agent.ContextChange

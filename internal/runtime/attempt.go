@@ -39,6 +39,7 @@ type attempted struct {
 	predicted   agent.Usage // what the program's questions to the model cost
 	modelFailed bool        // one of them had no answer
 	overasked   bool        // one of them was over a limit
+	noRoom      bool        // what it wanted to keep, or a call below it, had no room
 }
 
 // maxSleep bounds what the programs of a call may sleep in sum.
@@ -80,7 +81,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	}
 	a.result.Context = withoutHistory(a.result.Context)
 	a.nested, a.failed, a.warnings, a.tools, a.guard = h.shapes, h.failed, h.warnings, h.tools, h.guard
-	a.predicted, a.modelFailed, a.overasked = h.predicted, h.modelFailed, h.overasked
+	a.predicted, a.modelFailed, a.overasked, a.noRoom = h.predicted, h.modelFailed, h.overasked, h.noRoom
 	return a
 }
 

@@ -34,6 +34,9 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 		return "", nil, err
 	}
 	result := make(chan CallResult, 1)
+	if c != nil {
+		c.unattended = true
+	}
 	if c == nil {
 		result <- replay
 		close(result)

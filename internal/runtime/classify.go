@@ -19,6 +19,7 @@ type Evidence struct {
 	WaitingEnded bool        // a timeout whose time was spent waiting for an external source
 	PassedOn     agent.Class // of a failure that the program returned and is not to blame for
 	ModelFailed  bool        // the model gave the program no answer that fits
+	NoRoom       bool        // what the program wanted to keep had no room in a share
 	Fetches      []sandbox.Fetch
 	Nested       map[string]string // shapes of nested values, by role.method
 	Shapes       map[string]string // of fetched bodies and nested values at the last ok run, by shapeKey
@@ -32,7 +33,7 @@ func classify(e Evidence) agent.Class {
 	switch {
 	case e.Interrupted:
 		return agent.ClassNone
-	case slices.ContainsFunc(e.Fetches, outsideFailed), e.ModelFailed, e.PassedOn == agent.ClassExtrinsic:
+	case slices.ContainsFunc(e.Fetches, outsideFailed), e.ModelFailed, e.NoRoom, e.PassedOn == agent.ClassExtrinsic:
 		return agent.ClassExtrinsic
 	case e.ErrorType == agent.ErrTimeout && e.WaitingEnded:
 		return agent.ClassExtrinsic

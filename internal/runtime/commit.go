@@ -24,7 +24,7 @@ func (c *opened) commit(a *answered) (CallResult, error) {
 		}
 	}()
 	defer func() { discard(c.drafts) }()
-	a.boundContext()
+	a.bound()
 	a.outcome = c.named(a.outcome)
 	if a.adopting != nil {
 		return a.adopt()
@@ -117,7 +117,10 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 	*commit = store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
 		Tools: a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Fence: a.fence, Ordered: a.leaveTurn}
 	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
-	if a.kept {
+	if a.valueLost && a.outcome.OK() {
+		commit.Outcome = agent.Outcome{} // as one whose time is over
+	}
+	if a.kept && !a.valueLost {
 		commit.Effects, a.hidden = a.maskJSON(a.last.result.Effects.Journal)
 	}
 	commit.Log = a.logEntry(n, &commit.Record)
@@ -202,7 +205,7 @@ func (a *answered) record(took float64) agent.Record {
 // keepContent stores the result of a client's call for follow-ups, under a reference that its record holds.
 func (a *answered) keepContent(kept *remains) {
 	value := kept.commit.Outcome.Value
-	if a.depth > 0 || !a.outcome.OK() || a.programSource() == agent.SourceNone || a.policy.Retention.ContentEntries == 0 || len(value) > a.policy.Retention.ContentBytes {
+	if a.depth > 0 || !a.outcome.OK() || a.valueLost || a.programSource() == agent.SourceNone || a.policy.Retention.ContentEntries == 0 || len(value) > a.policy.Retention.ContentBytes {
 		return
 	}
 	sum := sha256.Sum256(value)

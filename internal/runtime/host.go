@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -44,6 +45,7 @@ type host struct {
 	modelFailed bool // the model gave no answer, or none that fits
 	asked       int  // questions to the model
 	overasked   bool // one was refused: too many, or too large
+	noRoom      bool // what the program wanted to keep, or a call below it, had no room
 
 	drafts []*files.Draft // files that the program makes
 
@@ -142,6 +144,13 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 		return nil
 	}
 	tool := agent.Tool{Role: role, Contract: k, Owner: h.call.owner, CreatedAt: h.call.r.o.Now()}
+	var more store.Bytes
+	store.ToolBytes(&tool, func(_ string, b store.Bytes) { more.Add(b) })
+	var full *storage.FullError
+	if errors.As(h.call.r.Room(ctx, h.call.owner, more), &full) {
+		h.warnings = append(h.warnings, "the delegated contract for "+role+" holds for this call alone, there is no room to keep it: "+full.Error())
+		return nil
+	}
 	if _, err := h.call.r.store.PutTool(ctx, tool, 0, nil); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExists) {
 		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the tool could not be registered"}
 	}

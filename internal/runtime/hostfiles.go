@@ -87,7 +87,7 @@ func (h *host) fileFailure(err error) *recurgent.Failure {
 	case errors.As(err, &over) && over.Bound == files.LimitFile:
 		return &recurgent.Failure{Type: agent.ErrInvalidInput, Message: "create: " + over.Error()}
 	}
-	h.excuse(agent.ErrResourceExhausted, agent.ClassExtrinsic)
+	h.noRoom = true
 	switch {
 	case errors.As(err, &full):
 		return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: "create: there is no room for " + full.Error() + ". " + full.Hint()}

@@ -49,7 +49,7 @@ func (j *judged) served() bool {
 func (s *selected) judge(ctx context.Context, a attempted) judged {
 	j := judged{attempted: a, stage: stageExecution}
 	res := &a.result
-	e := Evidence{ModelFailed: a.modelFailed, Fetches: res.Effects.Fetches, Nested: a.nested, Shapes: a.program.Shapes}
+	e := Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested, Shapes: a.program.Shapes}
 	switch {
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
@@ -66,7 +66,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		j.outcome.Authored = !limit && !a.modelFailed && !slices.ContainsFunc(res.Effects.Fetches, overLimit)
 		e.Authored = !limit
 		e.PassedOn = a.failed[res.Authored.Type]
-		j.passedOn = e.PassedOn != agent.ClassNone
+		j.passedOn = e.PassedOn != agent.ClassNone || a.noRoom
 	default:
 		if s.check(ctx, &j) != nil {
 			j.outcome, j.class = interrupt.Outcome(ctx)

@@ -20,14 +20,17 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	n.life.begin(ctx, 0)
 	defer n.life.cancel(nil)
 	if err := n.r.enter(n); err != nil {
+		n.leaveRoom()
 		return agent.Failed(agent.ErrCanceled, err.Error())
 	}
 	defer n.r.leave(n)
 	done := n.answer(&n.life)
+	h.noRoom = h.noRoom || done.last.noRoom
 	if class := done.blames(); class != agent.ClassNone {
 		h.excuse(done.outcome.ErrorType, class)
 	}
 	o = n.commitNested(done)
+	h.noRoom = h.noRoom || storage.IsFull(&o)
 	if !o.OK() {
 		n.tree.writes.Return(n.begins) // a second try of the program is the same call again
 	}
@@ -70,9 +73,9 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 		return nil, n.commitNested(n.refusal(o))
 	}
 	var full *storage.FullError
-	if errors.As(n.room(ctx), &full) { // nor for the record that it was refused
+	if errors.As(n.enterRoom(ctx), &full) { // nor for the record that it was refused
 		o := full.Outcome()
-		h.excuse(o.ErrorType, agent.ClassExtrinsic)
+		h.noRoom = true
 		return nil, n.named(o)
 	}
 	return n, agent.Outcome{}
@@ -94,6 +97,7 @@ func (c *opened) refusal(o agent.Outcome) *answered {
 }
 
 func (c *opened) commitNested(a *answered) agent.Outcome {
+	defer c.leaveRoom()
 	if _, err := c.commit(a); err != nil {
 		return agent.Failed(agent.ErrResourceExhausted, "the call could not be committed")
 	}

@@ -58,20 +58,22 @@ type opened struct {
 	input     atomic.Pointer[shownInput] // args and kwargs as they may be seen
 	first     shownInput                 // what input is at first
 
-	tree      *tree
-	own       tree         // of a root call
-	begins    fetch.Place  // of the tree's ledger: where the call's programs begin
-	slept     atomic.Int64 // by its programs, in nanoseconds
-	weakBelow atomic.Int32 // weak successes among the calls below it
-	deadline  time.Time    // of the whole call; zero for none
-	life      lifetime
-	shared    *sharedKey     // nil unless other replicas may get the same key
-	fence     int64          // the epoch under which its session is owned; 0 without other replicas; as hasTurn
-	place     place          // in its session's queue
-	hasTurn   bool           // of its session; used by the goroutine that runs the call only
-	drafts    []*files.Draft // made by its programs; as hasTurn
-	progress  progress.Log
-	span      *telemetry.Span // nil without traces
+	tree       *tree
+	own        tree         // of a root call
+	begins     fetch.Place  // of the tree's ledger: where the call's programs begin
+	slept      atomic.Int64 // by its programs, in nanoseconds
+	weakBelow  atomic.Int32 // weak successes among the calls below it
+	deadline   time.Time    // of the whole call; zero for none
+	life       lifetime
+	shared     *sharedKey     // nil unless other replicas may get the same key
+	fence      int64          // the epoch under which its session is owned; 0 without other replicas; as hasTurn
+	place      place          // in its session's queue
+	hasTurn    bool           // of its session; used by the goroutine that runs the call only
+	drafts     []*files.Draft // made by its programs; as hasTurn
+	held       store.Bytes    // of its owner's shares; as hasTurn
+	unattended bool           // nobody waits for its answer
+	progress   progress.Log
+	span       *telemetry.Span // nil without traces
 }
 
 // A tree is what a root call and the nested calls below it share. Its calls run one after another, so only the counters
@@ -115,7 +117,7 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 			return nil, nil, replay, err
 		}
 	}
-	if err := c.room(ctx); err != nil {
+	if err := c.enterRoom(ctx); err != nil {
 		r.releaseKey(c)
 		r.disown(session.ID, c.fence)
 		return nil, nil, CallResult{}, err
@@ -123,6 +125,7 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 	c.life.begin(ctx, cmp.Or(q.Timeout, r.o.CallTimeout))
 	if err := r.begin(&c.life, c, q.Ephemeral); err != nil {
 		c.life.cancel(nil)
+		c.leaveRoom()
 		r.releaseKey(c)
 		r.disown(session.ID, c.fence)
 		return nil, nil, CallResult{}, err
@@ -156,6 +159,7 @@ func (r *Runtime) newInShare(ctx context.Context, q CallRequest, session agent.S
 // close gives back what open took, but for the place in the queue.
 func (c *opened) close() {
 	c.life.cancel(nil)
+	c.leaveRoom()
 	c.r.leave(c)
 	c.r.releaseKey(c)
 	c.r.disown(c.session.ID, c.fence)

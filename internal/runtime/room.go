@@ -28,19 +28,80 @@ func (r *Runtime) Stored(ctx context.Context, owner string) (store.OwnerBytes, e
 	return store.OwnerBytes{Owner: owner, Bytes: s.Own}, err
 }
 
-// leastRecord is what a record takes without its arguments, at least.
-const leastRecord = 400
+// What a call takes at least.
+const (
+	leastRecord = 400     // a record, without its arguments
+	leastValue  = 1 << 10 // what is kept of its answer
+)
 
-// room returns why there is no room for the record of a call and for what is kept of it: before it runs, so that nothing happens without a record.
-func (c *opened) room(ctx context.Context) error {
-	need := store.Bytes{Histories: leastRecord + int64(len(c.kwargs)), Values: 1}
+// enterRoom holds room for the record of a call and for what is kept of it: before it runs, so that nothing happens without a record. It is given back
+// by leaveRoom, once the call is kept.
+func (c *opened) enterRoom(ctx context.Context) error {
+	need := store.Bytes{Histories: leastRecord + int64(len(c.kwargs)), Values: leastValue}
 	for _, a := range c.args {
 		need.Histories += int64(len(a))
 	}
 	if c.session.Ephemeral && c.depth == 0 && c.session.HistorySize == 0 {
 		need.Contexts = 1 // it makes its session
 	}
-	return c.r.o.Storage.Room(ctx, c.session.Owner, need)
+	return c.hold(ctx, need)
+}
+
+func (c *opened) hold(ctx context.Context, need store.Bytes) error {
+	err := c.r.o.Storage.Hold(ctx, c.session.Owner, need)
+	if err == nil {
+		c.held.Add(need)
+	}
+	return err
+}
+
+func (c *opened) leaveRoom() {
+	c.r.o.Storage.Release(c.session.Owner, c.held)
+	c.held = store.Bytes{}
+}
+
+// bound takes back of an answer what there is no room for: the call ends in an error then, with its record.
+func (a *answered) bound() {
+	a.boundValues()
+	a.boundContext()
+}
+
+// boundValues holds room for the value and the effects, or has them not kept: the value is for who waits for it then. Where nobody waits, or the reply must be
+// there for a repetition, the call ends in an error.
+func (a *answered) boundValues() {
+	value, journal := len(a.outcome.Value), len(a.last.result.Effects.Journal)
+	if a.key != nil {
+		value *= 2 // the reply has it, too
+	}
+	if !a.kept {
+		journal = 0
+	}
+	if value+journal <= leastValue {
+		return
+	}
+	var full *storage.FullError
+	if !errors.As(a.hold(a.r.within(), store.Bytes{Values: int64(value + journal)}), &full) {
+		return
+	}
+	a.last.result.Effects.Truncated = true
+	if a.valueLost = true; a.outcome.OK() && (a.key != nil || a.unattended) {
+		a.takeBack(full.Outcome())
+		return
+	}
+	a.trail.warn("the value and the effects are not kept: there is no room for " + full.Error())
+}
+
+// takeBack ends a call in an error that is none of its program's: it counts neither for nor against that.
+func (a *answered) takeBack(o agent.Outcome) {
+	a.outcome, a.context = o, nil
+	for i := range a.changes {
+		if c := &a.changes[i]; c.Result == agent.ClassOK {
+			c.Result, c.Fixture, c.Answered, c.Caller, c.Shapes, c.Outlines = agent.ClassNone, nil, "", "", nil, nil
+		}
+	}
+	if a.adopting != nil {
+		a.adopting.result, a.adopting.fixture = agent.ClassNone, nil
+	}
 }
 
 // boundContext takes a change of the context back that is too large: the call ends in an error then, its record and its effects are kept.
@@ -63,11 +124,11 @@ func (a *answered) boundContext() {
 		return
 	}
 	var full *storage.FullError
-	switch err := a.r.o.Storage.Room(a.r.within(), a.session.Owner, store.Bytes{Contexts: int64(more)}); {
+	switch err := a.hold(a.r.within(), store.Bytes{Contexts: int64(more)}); {
 	case errors.As(err, &full):
-		a.outcome, a.context = full.Outcome(), nil
+		a.takeBack(full.Outcome())
 	case size > a.r.o.MaxContext:
-		a.outcome, a.context = agent.Failed(agent.ErrResourceExhausted, fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.r.o.MaxContext)), nil
+		a.takeBack(agent.Failed(agent.ErrResourceExhausted, fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.r.o.MaxContext)))
 	}
 }
 

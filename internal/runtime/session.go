@@ -113,7 +113,7 @@ const (
 // before or after a change: the trail is not part of anybody's share, and is not to be filled by it. Keys beyond it are left out.
 const (
 	auditedValue  = 1 << 10
-	auditedValues = 32 << 10
+	auditedValues = 2 << 10
 )
 
 // DeleteSession erases the session and what it left anywhere. A call of it that is under way ends canceled. The audit trail keeps who deleted it,

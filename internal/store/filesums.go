@@ -4,7 +4,7 @@ import "github.com/recurgentd/recurgentd/internal/agent"
 
 // FileSums counts the bytes of files, so that nobody need sum them up. The zero value counts none. It is not safe for concurrent use.
 type FileSums struct {
-	All  int64 // internal ones too
+	All  int64 // internal ones too: what a disk has
 	held map[holder]int64
 }
 

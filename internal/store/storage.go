@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -120,6 +121,9 @@ func (s *Sums) Add(owner string, b Bytes) {
 // Of returns what the owner has.
 func (s *Sums) Of(owner string) Bytes { return s.owners[cmp.Or(owner, agent.LocalOwner)] }
 
+// Owners returns the names of the owners who have something, in no order.
+func (s *Sums) Owners() iter.Seq[string] { return maps.Keys(s.owners) }
+
 // Clone returns a copy.
 func (s *Sums) Clone() Sums { return Sums{s.All, maps.Clone(s.owners)} }
 
@@ -140,6 +144,8 @@ func PageStored(all []OwnerBytes, after string, limit int) []OwnerBytes {
 
 // What things take beside their texts: the rest of what is known of them, about.
 const (
+	fileFixed    = 512
+	sessionFixed = 4 << 10 // directory and files of its own
 	programFixed = 512
 	roleFixed    = 256
 	exampleFixed = 256
@@ -148,7 +154,7 @@ const (
 // SessionBytes is what a session takes, without its context.
 func SessionBytes(s agent.Session) int64 {
 	s.HistorySize, s.Revision, s.UpdatedAt = 0, 0, time.Time{}
-	return int64(len(agent.Encoded(&s)))
+	return sessionFixed + int64(len(agent.Encoded(&s)))
 }
 
 // ContextBytes is what a context takes.
@@ -217,7 +223,7 @@ func JSONBytes(raw json.RawMessage) (n int64) {
 func FileBytes(f *agent.File) Bytes {
 	switch {
 	case !f.Internal:
-		return Bytes{Files: f.Bytes}
+		return Bytes{Files: fileFixed + f.Bytes}
 	case f.ExpiresAt.IsZero():
 		return Bytes{Histories: f.Bytes}
 	}

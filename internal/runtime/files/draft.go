@@ -129,12 +129,11 @@ func (k *Keeper) bounds(ctx context.Context, a account) ([]bound, error) {
 		out = append(out, bound{a, own, limit, func() error { return &LimitError{LimitSession, limit} }})
 	}
 	shares, err := k.o.Shares.Bounds(ctx, a.owner.Name, store.KindFiles)
-	for _, b := range append(shares, storage.Bound{Share: storage.ShareDaemon, Used: all, Limit: k.o.MaxAll}) {
-		full := b
-		if b.Share == storage.ShareDaemon {
-			full.Used = full.Limit // what others hold is not shown
-		}
-		out = append(out, bound{a.of(b.Share), b.Used, b.Limit, func() error { return k.o.Shares.Refused(full.Full(a.owner.Name, store.KindFiles)) }})
+	if len(shares) == 0 {
+		shares = []storage.Bound{{Share: storage.ShareDaemon, Used: all, Limit: k.o.MaxAll}}
+	}
+	for _, b := range shares {
+		out = append(out, bound{a.of(b.Share), b.Used, b.Limit, func() error { return k.o.Shares.Refused(b.Full(a.owner.Name, store.KindFiles)) }})
 	}
 	return out, err
 }

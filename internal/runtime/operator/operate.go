@@ -276,8 +276,11 @@ func (o *Operator) Restore(ctx context.Context, t store.Target, actor, reason st
 	if t.Method != "" {
 		name += "." + t.Method
 	}
+	err := o.roomToRestore(ctx, actor)
+	if err != nil {
+		return err
+	}
 	entry := o.audit(actor, opRestore, name, reason)
-	var err error
 	if entry.Before, err = o.present(ctx, t.Role, nil); err != nil {
 		return err
 	}

@@ -61,14 +61,14 @@ func (o *Operator) putTool(ctx context.Context, q ToolPut) (t agent.Tool, create
 	}
 	entry := o.audit(q.Actor, opToolPut, q.Role, "")
 	next := agent.Tool{Role: q.Role, Contract: q.Contract, Methods: q.Methods, Owner: q.Actor, ByPerson: true, CreatedAt: o.o.Now().UTC()}
-	var more store.Bytes
-	store.ToolBytes(&next, func(_ string, b store.Bytes) { more.Add(b) })
+	var more growth
+	store.ToolBytes(&next, more.add)
 	if !created {
 		next.CreatedAt, next.LastUsedAt, next.UsageCount = was.CreatedAt, was.LastUsedAt, was.UsageCount
 		entry.Before = agent.Encoded(was)
-		store.ToolBytes(&was, func(_ string, b store.Bytes) { more = more.Minus(b) })
+		store.ToolBytes(&was, more.drop)
 	}
-	if err := o.calls.Room(ctx, q.Actor, more); err != nil {
+	if err := more.fits(ctx, o, q.Actor); err != nil {
 		return agent.Tool{}, false, err
 	}
 	entry.After = agent.Encoded(next)

@@ -79,6 +79,9 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 		return nil, err
 	}
 	return func() error {
+		if err := o.roomToRestore(ctx, entry.Actor); err != nil {
+			return err
+		}
 		entry.Action, entry.After = opRestore, agent.Encoded(targets)
 		for _, t := range targets {
 			var err error

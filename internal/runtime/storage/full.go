@@ -39,6 +39,13 @@ func (e *FullError) Error() string {
 
 // Hint says what makes room.
 func (e *FullError) Hint() string {
+	if e.Share == ShareNamespace {
+		return e.hint() + " Those of others are deleted by whoever operates the namespace; GET /v1/usage says whose take how much."
+	}
+	return e.hint()
+}
+
+func (e *FullError) hint() string {
 	whose := map[string]string{ShareOwner: " of " + e.Owner}[e.Share]
 	switch e.Of {
 	case store.KindFiles:

@@ -2,13 +2,14 @@
 // an owner as much as the policy says, so that whoever comes next finds room. Only growth is refused: what is above a bound is read, changed and
 // deleted as before.
 //
-// It keeps no sums, the store does; it is asked before something is written. What is under way at the same moment may so pass a bound together. It
-// knows nothing of HTTP, and nothing of what is stored.
+// It keeps no sums, the store does; it is asked before something is written. What calls are about to write is held until they have written it, so that
+// calls that wait together do not pass a bound together. It knows nothing of HTTP, and nothing of what is stored.
 package storage
 
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -24,7 +25,12 @@ type Options struct {
 }
 
 // Shares is safe for concurrent use. A nil one has no bounds.
-type Shares struct{ o Options }
+type Shares struct {
+	o Options
+
+	mu      sync.Mutex
+	pending store.Sums // what Hold took; guarded by mu
+}
 
 // New returns Shares.
 func New(o Options) (*Shares, error) {
@@ -34,7 +40,7 @@ func New(o Options) (*Shares, error) {
 	if o.OnRefusal == nil {
 		o.OnRefusal = func(string) {}
 	}
-	return &Shares{o}, nil
+	return &Shares{o: o}, nil
 }
 
 // mostTools bounds the tools: contracts are held in memory.
@@ -66,18 +72,22 @@ func (s *Shares) OwnerShare(p *agent.Policy) float64 {
 type Bound struct {
 	Share       string // one of the Share constants
 	Used, Limit int64
-	hidden      bool // Limit says what others hold
+	hidden      bool  // Used or Limit says what others hold
+	of          int64 // Used, of the namespace alone, where that is of all
 }
 
 // Full is the error of a bound that has no room.
 func (b Bound) Full(owner, kind string) *FullError {
 	if b.hidden {
+		if b.Share == ShareDaemon {
+			b.Used = b.of
+		}
 		b.Limit = b.Used
 	}
 	return &FullError{Of: kind, Share: b.Share, Owner: owner, Used: b.Used, Limit: b.Limit}
 }
 
-// Bounds returns those of the owner and of the namespace for a kind; none where there are none.
+// Bounds returns those of the owner, of the namespace and of all namespaces for a kind; none where there are none.
 func (s *Shares) Bounds(ctx context.Context, owner, kind string) ([]Bound, error) {
 	if s == nil || s.o.Most.Of(kind) == 0 {
 		return nil, nil
@@ -87,7 +97,8 @@ func (s *Shares) Bounds(ctx context.Context, owner, kind string) ([]Bound, error
 		return nil, err
 	}
 	own, space := s.bounds(&held, kind)
-	return []Bound{own, space}, nil
+	used := held.All.Of(kind) + held.Others.Of(kind)
+	return []Bound{own, space, {Share: ShareDaemon, Used: used, Limit: s.o.Most.Of(kind), of: held.All.Of(kind), hidden: true}}, nil
 }
 
 func (s *Shares) bounds(held *store.Stored, kind string) (own, space Bound) {
@@ -102,7 +113,39 @@ func (s *Shares) bounds(held *store.Stored, kind string) (own, space Bound) {
 
 // Room returns a *FullError where the owner cannot have that much more of the kinds of which it says how much, or the error of the store.
 func (s *Shares) Room(ctx context.Context, owner string, more store.Bytes) error {
-	err := s.look(ctx, owner, more)
+	return s.counted(s.look(ctx, owner, more))
+}
+
+// Hold is Room, and takes that much until Release gives it back: once it is written, or will not be.
+func (s *Shares) Hold(ctx context.Context, owner string, more store.Bytes) error {
+	if s == nil {
+		return nil
+	}
+	held, err := s.o.Store.Stored(ctx, owner)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fit(held, owner, more); err != nil {
+		return s.counted(err)
+	}
+	s.pending.Add(owner, more)
+	return nil
+}
+
+// Release gives back what was held for the owner.
+func (s *Shares) Release(owner string, held store.Bytes) {
+	if s == nil || held == (store.Bytes{}) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending.Add(owner, store.Bytes{}.Minus(held))
+}
+
+// counted counts a refusal.
+func (s *Shares) counted(err error) error {
 	var full *FullError
 	if errors.As(err, &full) {
 		return s.Refused(full)
@@ -123,6 +166,15 @@ func (s *Shares) look(ctx context.Context, owner string, more store.Bytes) error
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fit(held, owner, more)
+}
+
+// fit returns the bound that has no room beside what is stored and held. The caller holds mu.
+func (s *Shares) fit(held store.Stored, owner string, more store.Bytes) error {
+	held.Own.Add(s.pending.Of(owner))
+	held.All.Add(s.pending.All)
 	for _, kind := range store.Kinds() {
 		n := more.Of(kind)
 		if n <= 0 || s.o.Most.Of(kind) == 0 {

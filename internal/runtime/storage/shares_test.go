@@ -92,11 +92,14 @@ func TestNamespacesLeaveRoom(t *testing.T) {
 			r := newRig(t, true, store.Bytes{Files: most})
 			r.held.Others.Files = taken
 			bounds, err := r.Bounds(t.Context(), "ann", store.KindFiles)
-			if err != nil || len(bounds) != 2 {
+			if err != nil || len(bounds) != 3 {
 				t.Fatal(bounds, err)
 			}
 			if left := most - taken; bounds[1].Limit > left*3/4 || bounds[1].Limit < left/2 {
 				t.Fatalf("of %d free a namespace may take %d", left, bounds[1].Limit)
+			}
+			if shown := bounds[2].Full("ann", store.KindFiles); bounds[2].Used != taken || shown.Used != 0 || shown.Limit != 0 {
+				t.Fatalf("what others have is shown: %+v", shown)
 			}
 			if shown := bounds[1].Full("ann", store.KindFiles).Limit; taken > 0 && shown != bounds[1].Used {
 				t.Fatalf("the limit shown is %d, of %d used", shown, bounds[1].Used)

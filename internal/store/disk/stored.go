@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -261,15 +262,32 @@ func (p *stored) sums() [3]*store.Sums {
 	return [3]*store.Sums{&p.kept, &p.values, &p.n.streams.owners}
 }
 
-// ListStored is part of store.Namespace.
+// ListStored is part of store.Namespace. Commits wait for a look at each owner's name, and nothing else.
 func (p *stored) ListStored(_ context.Context, after string, limit int) ([]store.OwnerBytes, error) {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
-	var together store.Sums
+	names := map[string]bool{}
+	last := "" // of names, where there are as many as are wanted
 	for _, sums := range p.sums() {
-		for _, o := range sums.List() {
-			together.Add(o.Owner, o.Bytes)
+		for owner := range sums.Owners() {
+			if owner <= after || names[owner] || len(names) >= limit && owner >= last {
+				continue
+			}
+			if names[owner] = true; len(names) > limit {
+				delete(names, last)
+			}
+			if len(names) >= limit {
+				last = slices.Max(slices.Collect(maps.Keys(names)))
+			}
 		}
 	}
-	return store.PageStored(together.List(), after, limit), nil
+	out := make([]store.OwnerBytes, 0, len(names))
+	for _, owner := range slices.Sorted(maps.Keys(names)) {
+		o := store.OwnerBytes{Owner: owner}
+		for _, sums := range p.sums() {
+			o.Add(sums.Of(owner))
+		}
+		out = append(out, o)
+	}
+	return out, nil
 }

@@ -94,7 +94,7 @@ func (n *Namespace) AddFile(ctx context.Context, f store.NewFile) error {
 		})
 	}
 	endDrafts(files, err == nil)
-	return err
+	return n.freeing(err)
 }
 
 // File is part of store.Namespace.

@@ -214,13 +214,13 @@ const storedSums = `ARRAY[coalesce(sum(files), 0), coalesce(sum(contexts), 0), c
 // storedInvariants are those of the sums: a recount.
 var storedInvariants = []struct{ table, query string }{
 	{"stored", `WITH said AS (SELECT ns, owner, ` + storedColumns + ` FROM stored WHERE owner <> '' UNION ALL SELECT ns, owner, ` + storedColumns + ` FROM stored_changes),
-		there AS (SELECT ns, owner, 0 AS files, octet_length(doc) AS contexts, 0 AS histories, 0 AS values, 0 AS tools, 0 AS examples FROM sessions
+		there AS (SELECT ns, owner, 0 AS files, 4096 + octet_length(doc) AS contexts, 0 AS histories, 0 AS values, 0 AS tools, 0 AS examples FROM sessions
 			UNION ALL SELECT c.ns, s.owner, 0, octet_length(c.name) + octet_length(c.value), 0, 0, 0, 0 FROM session_context c JOIN sessions s ON s.ns = c.ns AND s.id = c.session
 			UNION ALL SELECT c.ns, s.owner, 0, 0, octet_length(c.doc), 0, 0, 0 FROM records c JOIN sessions s ON s.ns = c.ns AND s.id = c.session
 			UNION ALL SELECT c.ns, coalesce(c.owner, s.owner, 'local'), 0, 0, 0, coalesce(octet_length(c.outcome), 0) + coalesce(octet_length(c.effects), 0) + c.debug, 0, 0
 				FROM call_values c LEFT JOIN sessions s ON s.ns = c.ns AND s.id = c.session
 			UNION ALL SELECT c.ns, coalesce(s.owner, 'local'), 0, 0, 0, coalesce(octet_length(c.reply), 0), 0, 0 FROM replies c LEFT JOIN sessions s ON s.ns = c.ns AND s.id = c.session
-			UNION ALL SELECT ns, CASE owner WHEN '' THEN 'local' ELSE owner END, CASE WHEN internal THEN 0 ELSE bytes END, 0, CASE WHEN internal AND expires_at IS NULL THEN bytes ELSE 0 END,
+			UNION ALL SELECT ns, CASE owner WHEN '' THEN 'local' ELSE owner END, CASE WHEN internal THEN 0 ELSE 512 + bytes END, 0, CASE WHEN internal AND expires_at IS NULL THEN bytes ELSE 0 END,
 				CASE WHEN internal AND expires_at IS NOT NULL THEN bytes ELSE 0 END, 0, 0 FROM files
 			UNION ALL SELECT ns, owner, 0, 0, 0, 0, tools, examples FROM tool_bytes)
 		SELECT format('%s of namespace %s counts %s bytes (files, contexts, histories, values, tools, examples); there are %s', owner, ns, s.sums, t.sums)

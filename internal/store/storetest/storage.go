@@ -100,13 +100,13 @@ func stored(t *testing.T, r *rig) {
 	r.grew("a change of a context", "ben", &anns, store.Bytes{Contexts: -4 - 3})
 
 	r.addFile(agent.File{ID: "file_1", Owner: "ann", SessionID: "sess_ann"}, "12345")
-	r.grew("a file", "ann", &anns, store.Bytes{Files: 5})
+	r.grew("a file", "ann", &anns, store.FileBytes(&agent.File{Bytes: 5}))
 	r.addFile(agent.File{ID: "part_1", Owner: "ann", SessionID: "sess_ann", Internal: true}, "123")
 	r.grew("a large argument", "ann", &anns, store.Bytes{Histories: 3})
 	r.addFile(agent.File{ID: "part_2", Owner: "ann", SessionID: "sess_ann", Internal: true, ExpiresAt: r.clock.now().Add(1e15)}, "1234567")
 	r.grew("a large value", "ann", &anns, store.Bytes{Values: 7})
 	r.ok(r.s.DeleteFile(r.ctx, "file_1", nil))
-	r.grew("a file deleted", "ann", &anns, store.Bytes{Files: -5})
+	r.grew("a file deleted", "ann", &anns, store.Bytes{}.Minus(store.FileBytes(&agent.File{Bytes: 5})))
 	r.storedTools(&anns)
 
 	r.ok(r.s.DeleteSession(r.ctx, "sess_ann", nil))
@@ -186,7 +186,7 @@ func storedApart(t *testing.T, r *rig) {
 		}
 		two, err := r.in("acme").Stored(r.ctx, "ann")
 		r.ok(err)
-		if one.Others != two.All || two.Others != one.All || erased != (two.All == store.Bytes{}) || !erased && two.All.Files != 5 {
+		if one.Others != two.All || two.Others != one.All || erased != (two.All == store.Bytes{}) || !erased && two.All.Files != store.FileBytes(&agent.File{Bytes: 5}).Files {
 			t.Errorf("here %+v, there %+v", one, two)
 		}
 	}

@@ -124,12 +124,26 @@ func TestFullHistory(t *testing.T) {
 	c.ann.WantValue(c.ann.Call(sessions[1], "length", long, source.URL), float64(len(long)), "persisted")
 }
 
-// Values that are full are refused likewise, and a program that calls another learns that there was no room for that.
+// A value without room is for its caller alone; it is an error where nobody waits, or a repetition must find it. Where there is no room at all calls are
+// refused, and a program that calls another learns that there was no room for that.
 func TestFullValues(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, rig.NewModel(t, rig.Script{"clerk.large": {progLarge}, "clerk.ask": {progAsksLarge}, "clerk.given": {rig.ProgGiven}}))
 	s := c.ann.Session("clerk")
-	full(c.ann, until(t, 10, func(int) rig.Response { return callOf(c.ann, s, "large", "") }), "storage_full", "owner", "values")
+	c.ann.WantValue(c.ann.Call(s, "large", ""), strings.Repeat("v", 60<<10), "generated")
+	for range 2 {
+		c.ann.WantValue(c.ann.Call(s, "large", ""), strings.Repeat("v", 60<<10), "persisted")
+	}
+	lost := c.ann.Call(s, "large", "")
+	c.ann.WantValue(lost, strings.Repeat("v", 60<<10), "persisted")
+	if e := c.ann.LogOf(lost); e["outcome"] != nil || e["outcome_status"] != "ok" || !strings.Contains(fmt.Sprint(e["warnings"]), "no room for values") {
+		t.Errorf("it has %v, %v, %v", e["outcome"], e["outcome_status"], e["warnings"])
+	}
+	keyed := c.ann.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"large","args":[""]}`), map[string]string{"Idempotency-Key": "k"})
+	if o := keyed.Object(t)["outcome"].(map[string]any); o["error_type"] != "resource_exhausted" {
+		t.Errorf("with a key: got %v", o)
+	}
+	full(c.ann, until(t, 60, func(int) rig.Response { return callOf(c.ann, s, "given", strings.Repeat("s", 700)) }), "storage_full", "owner", "values")
 	c.ben.WantValue(c.ben.Call(c.ben.Session("clerk"), "large", ""), strings.Repeat("v", 60<<10), "persisted")
 	c.ann.Do(http.StatusNoContent, http.MethodDelete, "/v1/sessions/"+s, nil)
 	s = c.ann.Session("clerk")
@@ -252,7 +266,7 @@ func TestFullFiles(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, rig.NewModel(t, rig.Script{}), "--file-max", "1MiB", "--files-max", "8MiB")
 	put := func(d *rig.Daemon) rig.Response {
-		return d.Send(http.MethodPost, "/v1/files", []byte(strings.Repeat("x", 1<<20)), map[string]string{"Content-Type": "text/plain"})
+		return d.Send(http.MethodPost, "/v1/files", []byte(strings.Repeat("x", 1<<20-512)), map[string]string{"Content-Type": "text/plain"})
 	}
 	if p := full(c.ann, until(t, 9, func(int) rig.Response { return put(c.ann) }), "files_full", "owner", "files"); p["used"] != 4.0*(1<<20) || p["limit"] != 4.0*(1<<20) {
 		t.Errorf("ann's share is %v of %v", p["used"], p["limit"])
@@ -306,4 +320,123 @@ func TestOwnerShare(t *testing.T) {
 		t.Errorf("the default is %v", got)
 	}
 	d.WantValue(d.Call(s, "given", "small"), "small", "persisted")
+}
+
+// What is kept of calls takes nothing from the files: who has no file fills nobody's share of them. A file without bytes takes some.
+func TestFilesAreFilesAlone(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}}), "--storage-max", "64MiB", "--file-max", "64KiB", "--files-max", "1MiB")
+	s := c.ann.Session("clerk")
+	for i := range 4 {
+		if r := callOf(c.ann, s, "given", strings.Repeat("v", 600<<10)+fmt.Sprint(i)); r.Status != http.StatusOK {
+			t.Fatalf("call %d: %d %s", i, r.Status, r.Body)
+		}
+	}
+	for name, d := range map[string]*rig.Daemon{"ann": c.ann, "ben": c.ben, "eve": c.eve} {
+		if r := d.Send(http.MethodPost, "/v1/files", []byte("a line\n"), map[string]string{"Content-Type": "text/plain"}); r.Status != http.StatusCreated {
+			t.Errorf("%s: %d %s", name, r.Status, r.Body)
+		}
+	}
+	full(c.ann, until(t, 2000, func(int) rig.Response {
+		return c.ann.Send(http.MethodPost, "/v1/files", nil, map[string]string{"Content-Type": "text/plain"})
+	}), "files_full", "owner", "files")
+	if n := c.op.Metric(`recurgent_stored_limit_bytes{kind="files"}`); n != 1<<20 {
+		t.Errorf("the metric says that files may take %v bytes", n)
+	}
+}
+
+// Contracts that programs delegate with are kept while there is room, and hold for their call in any case.
+func TestDelegatedContractsHaveRoom(t *testing.T) {
+	t.Parallel()
+	delegates := rig.Program("\tn, _ := call.Arg(0, \"n\").(float64)\n\tfor i := range 8 {\n\t\tcall.Delegate(fmt.Sprintf(\"made_%v_%d\", n, i), recurgent.Contract{Purpose: strings.Repeat(\"p\", 3000)})\n\t}\n\treturn n, nil", "fmt", "strings")
+	c := newCrowd(t, rig.NewModel(t, rig.Script{"clerk.delegates": {delegates}}))
+	s := c.ann.Session("clerk")
+	for i := range 4 {
+		c.ann.WantValue(c.ann.Call(s, "delegates", i), i, map[bool]string{true: "generated", false: "persisted"}[i == 0])
+	}
+	if got := storedOf(c.ann, "ann")["tools"].(float64); got > 36<<10 || got < 26<<10 {
+		t.Errorf("ann has %v bytes of tools, of 32 KiB", got)
+	}
+	if e := c.op.LogOf(c.ann.Call(s, "delegates", 5)); !strings.Contains(fmt.Sprint(e["warnings"]), "no room to keep it") {
+		t.Errorf("the log warns of %v", e["warnings"])
+	}
+}
+
+// Calls that wait together have room together: what waits is held against the share, and what there is no room for in the end is left out.
+func TestWaitingCallsHaveRoom(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}}))
+	warm := c.ann.Session("clerk")
+	c.ann.Call(warm, "given", "warm")
+	var sessions []string
+	for range 8 {
+		sessions = append(sessions, c.ann.Session("clerk"))
+	}
+	refused, accepted := 0, []string{}
+	for i := range 24 {
+		r := c.ann.Send(http.MethodPost, "/v1/sessions/"+sessions[i%len(sessions)]+"/calls", rig.MustJSON(map[string]any{"method": "given", "args": []string{strings.Repeat("w", 30<<10)}}), map[string]string{"Prefer": "respond-async"})
+		if r.Status == http.StatusInsufficientStorage {
+			refused++
+			continue
+		}
+		accepted = append(accepted, r.Object(t)["call_id"].(string))
+	}
+	for _, id := range accepted { // its events end with it
+		c.ann.Send(http.MethodGet, "/v1/calls/"+id+"/events", nil, nil)
+	}
+	got := storedOf(c.ann, "ann")
+	if refused == 0 || got["histories"].(float64) > 192<<10 || got["values"].(float64) > 200<<10 {
+		t.Errorf("%d of 24 were refused; ann has %v", refused, got)
+	}
+	if r := callOf(c.ben, c.ben.Session("clerk"), "given", "x"); r.Status != http.StatusOK {
+		t.Errorf("ben: %d %s", r.Status, r.Body)
+	}
+}
+
+// That there is no room teaches nothing of programs, whatever they make of it.
+func TestNoRoomTeachesNothing(t *testing.T) {
+	t.Parallel()
+	panics := rig.Program("\to := call.Tool(\"clerk\").Call(\"given\", strings.Repeat(\"n\", int(call.Arg(0, \"n\").(float64))))\n\tif !o.OK() {\n\t\tpanic(\"no clerk today\")\n\t}\n\treturn true, nil", "strings")
+	remembers := rig.Program("\tn, _ := call.Arg(0, \"n\").(float64)\n\tcall.Context[\"k\"] = strings.Repeat(\"c\", int(n))\n\treturn n, nil", "strings")
+	m := rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}, "clerk.panics": {panics}, "clerk.remembers": {remembers}})
+	c := newCrowd(t, m)
+	s := c.ann.Session("clerk")
+	c.ann.Call(s, "panics", 1)
+	c.ann.Call(s, "remembers", 1)
+	asked := len(m.Questions())
+	for range 4 {
+		got := c.ann.Call(s, "panics", 300<<10)
+		if got.Outcome.OK || got.Program.Source != "persisted" {
+			t.Errorf("got %+v of %+v", got.Outcome, got.Program)
+		}
+		c.ann.WantError(c.ann.Call(s, "remembers", 300<<10), "resource_exhausted")
+	}
+	for method, ok := range map[string]float64{"panics": 1, "remembers": 1} {
+		a := c.op.Artifact("clerk", method)
+		if a["success_count"] != ok || a["intrinsic_failure_count"] != 0.0 || a["adaptive_failure_count"] != 0.0 || a["recent_failure_rate"] != 0.0 {
+			t.Errorf("%s: %v successes, %v and %v failures", method, a["success_count"], a["intrinsic_failure_count"], a["adaptive_failure_count"])
+		}
+	}
+	if n := len(m.Questions()); n != asked {
+		t.Errorf("the model was asked %d times", n-asked)
+	}
+}
+
+// What was archived comes back only while there is room, by an undo too.
+func TestRestoredToolsHaveRoom(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, rig.NewModel(t, rig.Script{}))
+	contract := map[string]any{"purpose": strings.Repeat("p", 7000)}
+	for i := range 12 {
+		role := fmt.Sprintf("made_%d", i)
+		c.op.Do(http.StatusCreated, http.MethodPut, "/v1/tools/"+role, contract)
+		c.op.Do(http.StatusNoContent, http.MethodDelete, "/v1/tools/"+role, nil)
+	}
+	refused := until(t, 12, func(i int) rig.Response {
+		return c.op.Send(http.MethodPost, "/v1/maintenance/restore", rig.MustJSON(map[string]any{"role": fmt.Sprintf("made_%d", i)}), nil)
+	})
+	full(c.op, refused, "storage_full", "owner", "tools")
+	if got := storedOf(c.op, "op")["tools"].(float64); got > 40<<10 {
+		t.Errorf("op has %v bytes of tools, of 32 KiB", got)
+	}
 }

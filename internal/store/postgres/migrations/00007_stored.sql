@@ -35,11 +35,12 @@ CREATE TABLE tool_bytes (
 ALTER TABLE call_values ADD owner text COLLATE "C", -- of the call; NULL: that of its session
 	ADD debug int4 NOT NULL DEFAULT 0; -- bytes of the log entry that go with it
 
+-- A session takes 4096 bytes beside its texts, a file 512, as store.SessionBytes and store.FileBytes have it.
 -- A session goes after what belongs to it, so that the triggers find whose that was.
 -- +goose StatementBegin
 CREATE FUNCTION note_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO stored_changes (ns, owner, contexts) SELECT ns, owner, CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END * sum(octet_length(doc)) FROM changed GROUP BY 1, 2;
+	INSERT INTO stored_changes (ns, owner, contexts) SELECT ns, owner, CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END * sum(4096 + octet_length(doc)) FROM changed GROUP BY 1, 2;
 	RETURN NULL;
 END $$;
 CREATE FUNCTION note_contexts() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -85,7 +86,7 @@ CREATE FUNCTION note_files() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
 	sign int8 := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
 BEGIN
-	INSERT INTO stored_changes (ns, owner, files, histories, values) SELECT ns, CASE owner WHEN '' THEN 'local' ELSE owner END, sign * coalesce(sum(bytes) FILTER (WHERE NOT internal), 0),
+	INSERT INTO stored_changes (ns, owner, files, histories, values) SELECT ns, CASE owner WHEN '' THEN 'local' ELSE owner END, sign * coalesce(sum(512 + bytes) FILTER (WHERE NOT internal), 0),
 		sign * coalesce(sum(bytes) FILTER (WHERE internal AND expires_at IS NULL), 0), sign * coalesce(sum(bytes) FILTER (WHERE internal AND expires_at IS NOT NULL), 0)
 		FROM changed GROUP BY 1, 2;
 	RETURN NULL;
@@ -151,12 +152,12 @@ CREATE TRIGGER note_gone AFTER DELETE ON tool_bytes REFERENCING OLD TABLE AS cha
 CREATE TRIGGER forget_bytes AFTER DELETE ON artifacts REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION forget_artifacts();
 CREATE TRIGGER forget_bytes AFTER DELETE ON tools REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION forget_tools();
 
-INSERT INTO stored_changes (ns, owner, contexts) SELECT ns, owner, sum(octet_length(doc)) FROM sessions GROUP BY 1, 2;
+INSERT INTO stored_changes (ns, owner, contexts) SELECT ns, owner, sum(4096 + octet_length(doc)) FROM sessions GROUP BY 1, 2;
 INSERT INTO stored_changes (ns, owner, contexts) SELECT s.ns, s.owner, sum(octet_length(c.name) + octet_length(c.value)) FROM session_context c JOIN sessions s ON s.ns = c.ns AND s.id = c.session GROUP BY 1, 2;
 INSERT INTO stored_changes (ns, owner, histories) SELECT s.ns, s.owner, sum(octet_length(r.doc)) FROM records r JOIN sessions s ON s.ns = r.ns AND s.id = r.session GROUP BY 1, 2;
 INSERT INTO stored_changes (ns, owner, values) SELECT c.ns, coalesce(s.owner, 'local'), sum(coalesce(octet_length(c.outcome), 0) + coalesce(octet_length(c.effects), 0))
 	FROM call_values c LEFT JOIN sessions s ON s.ns = c.ns AND s.id = c.session GROUP BY 1, 2;
 INSERT INTO stored_changes (ns, owner, values) SELECT c.ns, coalesce(s.owner, 'local'), sum(coalesce(octet_length(c.reply), 0))
 	FROM replies c LEFT JOIN sessions s ON s.ns = c.ns AND s.id = c.session GROUP BY 1, 2;
-INSERT INTO stored_changes (ns, owner, files, histories, values) SELECT ns, CASE owner WHEN '' THEN 'local' ELSE owner END, coalesce(sum(bytes) FILTER (WHERE NOT internal), 0),
+INSERT INTO stored_changes (ns, owner, files, histories, values) SELECT ns, CASE owner WHEN '' THEN 'local' ELSE owner END, coalesce(sum(512 + bytes) FILTER (WHERE NOT internal), 0),
 	coalesce(sum(bytes) FILTER (WHERE internal AND expires_at IS NULL), 0), coalesce(sum(bytes) FILTER (WHERE internal AND expires_at IS NOT NULL), 0) FROM files GROUP BY 1, 2;
