@@ -147,7 +147,8 @@ func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 			return s.list(ctx, next, req, p)
 		case *sdk.CallToolParamsRaw:
 			if call, ok := req.(*sdk.CallToolRequest); ok && !s.extras[p.Name] {
-				return s.run(ctx, call)
+				result, err := s.run(ctx, call)
+				return completed(call.Session, result), err
 			}
 		}
 		if method == "subscriptions/listen" {
@@ -155,6 +156,31 @@ func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// newestVersion is the first whose results must say whether they are complete.
+const newestVersion = "2026-07-28"
+
+// aComplete is an empty result that says that it is complete. The SDK has its own handlers alone say so, and has no other way to set it than to read it.
+var aComplete = func() (r sdk.CallToolResult) {
+	if err := json.Unmarshal([]byte(`{"content": [], "resultType": "complete"}`), &r); err != nil {
+		panic(err) // the text is ours
+	}
+	return r
+}()
+
+// completed has the result say that it is complete where the client's version wants that; nil stays nil.
+func completed(client *sdk.ServerSession, result sdk.Result) sdk.Result {
+	r, ok := result.(*sdk.CallToolResult)
+	if !ok || r == nil {
+		return result
+	}
+	if said := client.InitializeParams(); said != nil && said.ProtocolVersion < newestVersion {
+		return r
+	}
+	whole := aComplete
+	whole.Meta, whole.Content, whole.StructuredContent, whole.IsError = r.Meta, r.Content, r.StructuredContent, r.IsError
+	return &whole
 }
 
 // list returns a page of the tools: the extra ones on the first page, then the methods by name. A cursor is the name of a page's last tool.

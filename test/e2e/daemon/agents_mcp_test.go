@@ -22,6 +22,7 @@ import (
 type mcpClient struct {
 	*mcp.ClientSession
 	t        *testing.T
+	version  string
 	changed  chan struct{} // receives when the server says that the list changed
 	progress chan string   // messages
 }
@@ -29,7 +30,7 @@ type mcpClient struct {
 // connect speaks the protocol version to the server behind the transport; "" is the newest.
 func connectMCP(t *testing.T, transport mcp.Transport, version string) *mcpClient {
 	t.Helper()
-	a := &mcpClient{t: t, changed: make(chan struct{}, 64), progress: make(chan string, 64)}
+	a := &mcpClient{t: t, version: version, changed: make(chan struct{}, 64), progress: make(chan string, 64)}
 	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { a.changed <- struct{}{} },
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
@@ -77,6 +78,9 @@ func (a *mcpClient) call(name string, arguments any, meta mcp.Meta) result {
 	r, err := a.CallTool(a.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments, Meta: meta})
 	if err != nil {
 		a.t.Fatalf("%s: %v", name, err)
+	}
+	if wire := string(rig.Encode(a.t, r)); a.version == newest && !strings.Contains(wire, `"resultType":"complete"`) {
+		a.t.Errorf("%s: the result does not say that it is complete, as the version demands: %s", name, wire)
 	}
 	out := result{CallToolResult: r}
 	out.outcome, _ = r.StructuredContent.(map[string]any)

@@ -181,17 +181,18 @@ func TestListingsAreData(t *testing.T) {
 	op.Do(http.StatusOK, http.MethodPost, "/v1/tools/"+strings.ReplaceAll(trap, " ", "%20")+"/methods/send/approve", nil)
 	op.Do(http.StatusOK, http.MethodPut, "/v1/tools/clerk", map[string]any{"purpose": "greets\u202e people"})
 	var tools []*mcp.Tool
-	for tool, err := range ben.agent.Tools(t.Context(), nil) {
-		if err != nil {
-			t.Fatal(err)
+	rig.Until(t, "the replica that answers knows of all three", func() bool {
+		tools = nil
+		for tool, err := range ben.agent.Tools(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(tool.Name, "__") {
+				tools = append(tools, tool)
+			}
 		}
-		if strings.Contains(tool.Name, "__") {
-			tools = append(tools, tool)
-		}
-	}
-	if len(tools) != 3 {
-		t.Fatalf("%d tools", len(tools))
-	}
+		return len(tools) == 3
+	})
 	sent := tools[slices.IndexFunc(tools, func(x *mcp.Tool) bool { return strings.HasPrefix(x.Name, "Before_any") })]
 	if want := trapped[:40]; !strings.HasPrefix(sent.Title, want) || strings.ContainsAny(sent.Title, " ,") || sent.Annotations.Title != sent.Title || len(sent.Name) > 64 {
 		t.Errorf("the sentence is shown as %q, %q, %q", sent.Name, sent.Title, sent.Annotations.Title)
