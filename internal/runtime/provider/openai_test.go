@@ -105,8 +105,13 @@ func TestProgram(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, s := start(t, func(o *provider.OpenAIOptions) { o.MaxTries, o.MaxReply = 3, 64<<10 })
+			change := func(o *provider.OpenAIOptions) { o.MaxTries, o.MaxReply = 3, 64<<10 }
+			p, s := start(t, change)
 			s.Answer("r", "m", tt.replies...)
+			defer func() {
+				s.Answer("r", "m", tt.replies...)
+				doctor(t, s, change, tt.code != "" || tt.name == "truncated JSON", "") // it asks once more
+			}()
 			reply, err := p.Program(t.Context(), request())
 			usage := reply.Usage
 			var failed *provider.Error

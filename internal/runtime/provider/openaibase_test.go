@@ -35,11 +35,12 @@ func TestGateways(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, s := start(t, func(o *provider.OpenAIOptions) {
+			change := func(o *provider.OpenAIOptions) {
 				o.BaseURL, o.Key, o.Header = strings.TrimSuffix(o.BaseURL, "/v1")+tt.base, tt.key, tt.header
 				o.Secrets = tt.header["Authorization"]
-			})
-			s.Answer("r", "m", openaitest.Code(source), openaitest.Reply{Status: 401, Body: errorBody("not with open-sesame, b3BlbjpzZXNhbWU= or " + key)})
+			}
+			p, s := start(t, change)
+			s.Answer("r", "m", openaitest.Code(source), openaitest.Reply{Status: 401, Body: errorBody("not with open-sesame, b3BlbjpzZXNhbWU= or " + tt.key)})
 			if _, err := p.Program(t.Context(), request()); err != nil {
 				t.Fatal(err)
 			}
@@ -61,6 +62,9 @@ func TestGateways(t *testing.T) {
 			if strings.Contains(tt.base, "open-sesame") && strings.Contains(err.Error(), "open-sesame") {
 				t.Errorf("the error discloses the query: %v", err)
 			}
+			doctor(t, s, change, false, "")
+			s.Answer("r", "m", openaitest.Code(source))
+			doctor(t, s, change, true, "")
 		})
 	}
 }

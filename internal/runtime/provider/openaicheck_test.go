@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
@@ -19,6 +20,45 @@ func steps(c provider.Check) string {
 		out = append(out, s.Name+" "+s.Result)
 	}
 	return strings.Join(out, ", ")
+}
+
+// doctor has a daemon that knows nothing of the server yet check its model. The check must succeed, or name the one step that failed, with want in
+// what it says of it; what comes before that step is right, but for what could not be seen, and what comes after is not known.
+func doctor(t *testing.T, s *openaitest.Server, change func(*provider.OpenAIOptions), ok bool, want string) {
+	t.Helper()
+	o := provider.DefaultOpenAIOptions()
+	o.Key, o.BaseURL, o.Model, o.RetryInterval = key, s.URL, "scripted", time.Millisecond
+	if change != nil {
+		change(&o)
+	}
+	p, err := provider.NewOpenAI(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	examine(t, p, ok, want)
+}
+
+func examine(t *testing.T, p *provider.OpenAI, ok bool, want string) {
+	t.Helper()
+	c := p.Check(t.Context(), request(), func(context.Context, string) (string, error) { return "fine", nil })
+	failed := -1
+	for i, s := range c.Steps {
+		switch {
+		case s.Result == provider.StepFailed && failed < 0:
+			failed = i
+			if !strings.Contains(s.Detail, want) || s.Detail == "" {
+				t.Errorf("doctor says of %s: %s, want %q", s.Name, s.Detail, want)
+			}
+		case s.Result == provider.StepFailed, ok && s.Result == provider.StepUnknown, failed >= 0 && failed < 3 && s.Result != provider.StepUnknown:
+			t.Errorf("doctor says of %s: %s %s, in %s", s.Name, s.Result, s.Detail, steps(c))
+		}
+		if strings.Contains(s.Detail, key) {
+			t.Errorf("doctor shows the key: %s", s.Detail)
+		}
+	}
+	if c.OK != ok || ok != (c.Err == nil) || ok != (failed < 0) {
+		t.Errorf("doctor says %s, want %v: %v", steps(c), ok, c.Err)
+	}
 }
 
 // A check reports the result of each step: what comes before the one that failed is right, and what comes after is not known.

@@ -85,6 +85,7 @@ func TestFinal(t *testing.T) {
 			if tt.status < 500 && !paid.bills[0].Free {
 				t.Errorf("a refusal is billed %+v", paid.bills[0])
 			}
+			doctor(t, s, nil, false, tt.want)
 		})
 	}
 }
@@ -138,6 +139,11 @@ func TestPatience(t *testing.T) {
 						t.Errorf("a request that was turned away is billed %+v", b)
 					}
 				}
+				began, o.Model = time.Now(), "scripted"
+				if p, err = provider.NewOpenAI(o); err != nil {
+					t.Fatal(err)
+				}
+				examine(t, p, tt.ok, "")
 			})
 		})
 	}
@@ -156,6 +162,7 @@ func TestFailedCall(t *testing.T) {
 		if reply, err := p.Program(t.Context(), request()); err != nil || strings.TrimSpace(reply.Code) != "package tool" || s.Count("", "") != 1 {
 			t.Errorf("%s: got %q, %v", name, reply.Code, err)
 		}
+		doctor(t, s, nil, true, "")
 	}
 	for _, r := range []openaitest.Reply{
 		{Status: 400, Body: errorBody("Failed to call a function. Please adjust your prompt.", "code", "tool_use_failed", "failed_generation", "x")},
@@ -173,6 +180,7 @@ func TestFailedCall(t *testing.T) {
 		if !ok || len(again) < 2 || !strings.Contains(again[len(again)-1].Content, "could not be used") {
 			t.Errorf("%s: %v, %+v", r.Body, ok, again)
 		}
+		doctor(t, s, nil, false, "")
 	}
 }
 
@@ -185,17 +193,20 @@ func TestRedirect(t *testing.T) {
 	if err == nil || s.Count("", "") != 1 || !strings.Contains(err.Error(), "set OPENAI_BASE_URL to https://models.example/v1") || strings.Contains(err.Error(), "sesame") {
 		t.Errorf("got %v after %d requests", err, s.Count("", ""))
 	}
+	doctor(t, s, nil, false, "set OPENAI_BASE_URL to https://models.example/v1")
 }
 
 // An address without a version is named.
 func TestAddressWithoutVersion(t *testing.T) {
 	t.Parallel()
 	for _, r := range []openaitest.Reply{{Status: 404, Body: "404 page not found"}, {Status: 405, Body: `{"detail":"Method Not Allowed"}`}, {Body: "<!DOCTYPE html><html><title>Open WebUI</title></html>"}} {
-		p, s := start(t, func(o *provider.OpenAIOptions) { o.BaseURL = strings.TrimSuffix(o.BaseURL, "/v1") })
+		change := func(o *provider.OpenAIOptions) { o.BaseURL = strings.TrimSuffix(o.BaseURL, "/v1") }
+		p, s := start(t, change)
 		s.Answer("r", "m", r)
 		_, err := p.Program(t.Context(), request())
 		if err == nil || s.Count("", "") != 1 || !strings.Contains(err.Error(), "try "+s.URL) {
 			t.Errorf("got %v", err)
 		}
+		doctor(t, s, change, false, "try "+s.URL)
 	}
 }

@@ -217,6 +217,7 @@ func TestCapabilities(t *testing.T) {
 					t.Errorf("request %d is charged %+v for a limit of %v", i, paid.asked[i], limit)
 				}
 			}
+			doctor(t, s, func(o *provider.OpenAIOptions) { o.Model = tt.model }, true, "")
 		})
 	}
 }
@@ -432,5 +433,6 @@ func TestContextTooSmall(t *testing.T) {
 		if got := p.Profile("scripted").Context; got.Value != 4096 || got.LearnedFrom == "" {
 			t.Errorf("%s: got %+v", body, got)
 		}
+		doctor(t, s, nil, false, "OLLAMA_CONTEXT_LENGTH")
 	}
 }
