@@ -39,28 +39,34 @@ type judgement struct {
 	advice   string // what to do
 }
 
-const addCredit = "add credit there, or set another key in OPENAI_API_KEY"
+const (
+	addCredit    = "add credit there, or set another key in OPENAI_API_KEY"
+	unknownModel = "the model's server does not know the model, or does not serve it"
+	nameModel    = "--model must name one that it has, in its own words; %q was asked for (Ollama: ollama pull NAME)"
+)
 
 // judgements are looked through in order: what is said in words comes before what the status alone says.
 var judgements = []judgement{
-	{nil, regexp.MustCompile(`requires more system memory|out of memory|insufficient memory`), final, true, ReasonServerError, stepNone,
+	{nil, regexp.MustCompile(`requires more system memory|out of memory|insufficient (memory|system resources)`), final, true, ReasonServerError, stepNone,
 		"the model does not fit into the memory of its server", "name a smaller model in --model, or give the server a smaller context"},
-	{nil, regexp.MustCompile(`(error|failed|failure|unable|cannot|could not)( to)? load(ing)?( the)? model`), final, true, ReasonServerError, stepNone,
-		"the model's server cannot load the model", "its log says why"},
+	{nil, regexp.MustCompile(`(error|failed|failure|unable|cannot|could not)( to)? load(ing)?( the)? model|model (has )?crashed`), final, true, ReasonServerError, stepNone,
+		"the model's server cannot load or run the model", "its log says why"},
 	{[]int{404, 409, 425, 429, 500, 502, 503, 504}, regexp.MustCompile(`loading (the )?model|model is (still |currently |being )?load|(currently|still) loading|is being loaded|warming up|model (is )?not (yet )?ready|model_not_ready|starting up|cold start`), loading, true, ReasonServerError, stepNone,
 		"the model's server is still loading the model", "try again when it is ready"},
-	{nil, regexp.MustCompile(`insufficient[_ ](quota|balance|credit|fund)|(credit )?balance is too low|balance too low|not enough (credit|balance|fund)|out of credit|no credits?\b|more credits|payment required|is suspended|account_suspended|deactivated|exceeded_current_quota|billing_not_active|billing hard limit|arrearage|overdue|budget has been exceeded|exceededbudget|spend(ing)? limit|limit: 0\b|quota_limit_value": ?"?0|doesn.t have a free|余额|欠费|额度不足`), final, true, ReasonRateLimited, stepKey,
+	{nil, regexp.MustCompile(`insufficient[_ ](quota|balance|credit|fund)|(credit )?balance is (too low|insufficient)|balance too low|not enough (credit|balance|fund)|out of credit|no credits?\b|more credits|payment required|is suspended|account_suspended|deactivated|exceeded_current_quota|billing_not_active|billing hard limit|arrearage|overdue|budget has been exceeded|exceededbudget|spend(ing)? limit|limit: 0\b|quota_limit_value": ?"?0|doesn.t have a free|余额|欠费|额度不足`), final, true, ReasonRateLimited, stepKey,
 		"the account at the model's server has no credit or quota left", addCredit},
 	{[]int{402}, nil, final, true, ReasonRejected, stepKey, "the model's server wants payment", addCredit},
-	{[]int{413, 429}, regexp.MustCompile(`request too large|tokens must be reduced|too large for`), final, true, ReasonRateLimited, stepNone,
+	{nil, regexp.MustCompile(`usage (limit|quota)|daily (request )?limit|free allocation|models-per-day|requires a subscription|set inference limit|使用上限`), final, true, ReasonRateLimited, stepKey,
+		"the account at the model's server has used up what its plan grants", "wait until that is granted again, raise the plan, or set another key in OPENAI_API_KEY"},
+	{[]int{413, 429}, regexp.MustCompile(`request too large|tokens must be reduced`), final, true, ReasonRateLimited, stepNone,
 		"the request is too large for the rate that the model's server grants", "lower --max-completion-tokens, which counts with the prompt, or raise the rate there"},
 	{[]int{400, 401, 403}, regexp.MustCompile(`api[_ ]?key|authentication|unauthorized|unauthenticated|no auth|bearer|access token|credentials|subscription key`), final, true, ReasonRejected, stepKey,
 		"the model's server refused the key", "set OPENAI_API_KEY or --openai-api-key-file"},
 	{nil, regexp.MustCompile(`authenticationerror|(incorrect|invalid)[_ ]api[_ ]key|api key not valid`), final, true, ReasonRejected, stepKey,
 		"the model's server refused the key", "set OPENAI_API_KEY or --openai-api-key-file"},
 	{[]int{401}, nil, final, true, ReasonRejected, stepKey, "the model's server refused the key", "set OPENAI_API_KEY or --openai-api-key-file"},
-	{[]int{400, 403, 404, 422, 500}, regexp.MustCompile(`model_not_found|model_not_available|deploymentnotfound|deployment .{0,60}does not exist|(invalid|unknown|unsupported|no such|no) model\b|models?\b.{0,120}(not found|not exist|n't exist|not available|no longer|not a valid|unknown|is not loaded)|not a valid model|try pulling|model: [\w./:-]+$|no endpoints found for|no models loaded`), final, true, ReasonRejected, stepModel,
-		"the model's server does not know the model", "--model must name one that it has, in its own words; %q was asked for (Ollama: ollama pull NAME)"},
+	{nil, regexp.MustCompile(`model_not_found|model_not_supported|modelnotopen|no available channels? for model|无可用渠道|模型不存在`), final, true, ReasonRejected, stepModel, unknownModel, nameModel},
+	{[]int{400, 403, 404, 422, 500}, regexp.MustCompile(`model_not_available|deploymentnotfound|endpoint_not_running|deployment .{0,60}does not exist|(invalid|unknown|unsupported|no such|no) model\b|models?\b.{0,120}(not found|not exist|n't exist|not available|no longer|not a valid|unknown|is not loaded)|not a valid model|try pulling|model: [\w./:-]+$|no endpoints (found|available)|no allowed providers|no models loaded|model is unloaded|on-demand throughput`), final, true, ReasonRejected, stepModel, unknownModel, nameModel},
 	{[]int{400}, regexp.MustCompile(`http request (was sent )?to (an )?https`), final, true, ReasonRejected, stepReached,
 		"the model's server speaks https", "set OPENAI_BASE_URL to https://..."},
 	{[]int{400, 403, 422}, regexp.MustCompile(`content management|content[_ ]?(filter|policy)|responsible ?ai|safety|moderation`), final, true, ReasonRejected, stepNone,
@@ -82,7 +88,8 @@ var judgements = []judgement{
 // judgementOf finds the judgement of a refusal.
 func judgementOf(r *refusal) judgement {
 	for _, j := range judgements {
-		if (j.statuses == nil || slices.Contains(j.statuses, r.status)) && (j.words == nil || j.words.MatchString(r.words)) {
+		byParam := j.step == stepModel && r.param == "model"
+		if (j.statuses == nil || slices.Contains(j.statuses, r.status)) && (j.words == nil || byParam || j.words.MatchString(r.words)) {
 			return j
 		}
 	}

@@ -47,7 +47,7 @@ var capabilities = []capability{
 
 var (
 	limitParam   = regexp.MustCompile(`max_(completion_|new_|output_)?tokens|max_?tokens|generationconfig\.max`)
-	contextWords = regexp.MustCompile(`context[ _](length|window|size|limit)|\bn_ctx\b|max_model_len|max_seq_len|max_total_tokens|sequence length|maximum (prompt|model) length|(prompt|input|inputs\x60?|conversation) (is|are) too (long|large)|too many (input )?tokens|reduce the length|token count|(inputs?|prompt|messages)\b.*(max_new_tokens|max_tokens|generated|completion|less than)|context.?exceed|exceed.?context|context the overflow`)
+	contextWords = regexp.MustCompile(`context[ _](length|window|size|limit)|\bn_ctx\b|max_model_len|max_seq_len|max_total_tokens|sequence length|maximum (prompt|model) length|(prompt|input) length|max_num_tokens|request body too large|(prompt|input|inputs\x60?|conversation) (is|are) too (long|large)|too many (input )?tokens|reduce the length|token count|(inputs?|prompt|messages)\b.*(max_new_tokens|max_tokens|generated|completion|less than)|context.?exceed|exceed.?context|context the overflow`)
 	limitWord    = regexp.MustCompile(`max_(completion_|new_|output_)?tokens|max_?(output|completion|new)?_?tokens`)
 )
 
@@ -120,7 +120,7 @@ func nextFormat(q *question, w way, _ *refusal) (lesson, bool) {
 
 var (
 	ofSchema = regexp.MustCompile(`schema|function_declarations|parameters|grammar|non-empty|properties|missing field|\benum\b`)
-	ofChoice = regexp.MustCompile(`tool_?choice|tool choice|any tool|toolchoice`)
+	ofChoice = regexp.MustCompile(`tool_?choice|calling mode|tool choice|any tool|toolchoice`)
 	ofFlags  = regexp.MustCompile(`enable-auto-tool-choice|tool-call-parser|--jinja`)
 	inTool   = regexp.MustCompile(`^(tools?|functions?)[.\[]`)
 )

@@ -144,12 +144,26 @@ func TestCapabilities(t *testing.T) {
 		{"Gemini's schema", "m", []rule{{schemaHas("solver_shape"), 400, `[{"error":{"code":400,"message":"* GenerateContentRequest.tools[0].function_declarations[0].parameters.properties[returns].properties: should be non-empty for OBJECT type\n","status":"INVALID_ARGUMENT"}}]`}}, "named short system" + bothLimits, 2, 1},
 		{"a schema by parameter", "m", []rule{{schemaHas("solver_shape"), 400, errorBody("Invalid value", "param", "tools[0].function.parameters")}}, "named short system" + bothLimits, 2, 1},
 		{"a grammar", "m", []rule{{schemaHas("solver_shape"), 400, errorBody("failed to compile the grammar of the tool's schema: unsupported")}, {has("tools"), 400, errorBody("failed to compile the grammar of the tool's schema: unsupported")}}, "none system" + bothLimits, 3, 1},
+		{"vLLM of old", "m", []rule{{has("tool_choice"), 400, `{"object":"error","message":"2 validation errors for ChatCompletionRequest\ntool_choice\n  Extra inputs are not permitted [type=extra_forbidden, input_value='auto', input_type=str]\ntools\n  Extra inputs are not permitted [type=extra_forbidden]","type":"BadRequestError","param":null,"code":400}`}, {has("tools"), 400, `{"object":"error","message":"1 validation error for ChatCompletionRequest\ntools\n  Extra inputs are not permitted [type=extra_forbidden]","type":"BadRequestError","param":null,"code":400}`}}, "none system" + bothLimits, 3, 1},
+		{"vLLM with Harmony", "m", []rule{{choice("auto", "none"), 501, `{"error":{"message":"Only 'auto' or 'none' tool_choice is supported in response API with Harmony","type":"NotImplementedError","param":null,"code":501}}`}}, "auto system" + bothLimits, 2, 1},
+		{"vLLM, a named tool without a parser", "m", []rule{{has("tools"), 400, `{"error":{"message":"tool_choice={\"type\": \"function\"} requires --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}}`}}, "none system" + bothLimits, 2, 1},
+		{"llama.cpp of old", "m", []rule{{has("tools"), 500, `{"error":{"code":500,"message":"Unsupported param: tools","type":"server_error"}}`}}, "none system" + bothLimits, 2, 1},
+		{"Moonshot, thinking", "m", []rule{{choice("auto", "none"), 400, errorBody("tool_choice 'specified' is incompatible with thinking enabled")}}, "auto system" + bothLimits, 2, 1},
+		{"DashScope, thinking", "m", []rule{{choice("auto", "none"), 400, `{"error":{"message":"<400> InternalError.Algo.InvalidParameter: The tool_choice parameter does not support being set to required or object in thinking mode","type":"invalid_request_error","param":null,"code":"invalid_parameter_error"},"id":"chatcmpl-5","request_id":"5"}`}}, "auto system" + bothLimits, 2, 1},
+		{"Groq's words", "m", []rule{{choice("none", "auto", "required"), 400, errorBody("Only allowed string values for 'tool_choice' are none, auto, and required")}}, "required system" + bothLimits, 2, 1},
+		{"Gemini without forced calls", "m", []rule{{has("tool_choice"), 400, "[{\"error\":{\"code\":400,\"message\":\"Function calling mode `ANY` is not enabled for api version v1beta\",\"status\":\"INVALID_ARGUMENT\"}}]"}}, "auto system" + bothLimits, 2, 1},
+		{"OpenAI, auto only", "m", []rule{{choice("auto"), 400, errorBody("Tool choices other than 'auto' are not supported with model 'm'", "param", "tool_choice")}}, "auto system" + bothLimits, 2, 1},
+		{"Cohere", "m", []rule{{has("tool_choice"), 422, `{"id":"x","message":"unknown field: parameter 'tool_choice' is not a valid field. For proper usage, please refer to https://docs.cohere.com/reference/chat"}`}}, "auto system" + bothLimits, 2, 1},
+		{"Writer", "m", []rule{{has("tool_choice"), 400, `{"tpe":"fail.input.generic","errors":[{"description":"Invalid value for 'tool_choice'","key":"fail.input.generic","extras":null}],"extras":null}`}}, "auto system" + bothLimits, 2, 1},
+		{"Perplexity", "m", []rule{{has("tools"), 400, `{"error":{"message":"Tool calling is not supported for this model","type":"invalid_request","code":400}}`}}, "none system" + bothLimits, 2, 1},
+		{"Azure without tools", "m", []rule{{has("tools"), 400, `{"error":{"code":"UnsupportedToolUse","message":"Request included unsupported tool use."}}`}}, "none system" + bothLimits, 2, 1},
 		// The system's role.
 		{"vLLM with Gemma 2", "m", []rule{{withSystem, 400, `{"object":"error","message":"System role not supported","type":"BadRequestError","param":null,"code":400}`}}, "named user" + bothLimits, 2, 1},
 		{"roles alternate", "m", []rule{{withSystem, 400, `{"object":"error","message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"BadRequestError"}`}}, "named user" + bothLimits, 2, 1},
 		{"llama.cpp with Ministral", "m", []rule{{withSystem, 500, `{"error":{"code":500,"message":"Only user, assistant and tool roles are supported, got system.","type":"server_error"}}`}}, "named user" + bothLimits, 2, 1},
 		{"Gemma at Google, system", "m", []rule{{withSystem, 400, `[{"error":{"code":400,"message":"Developer instruction is not enabled for models/gemma-3-27b-it","status":"INVALID_ARGUMENT"}}]`}}, "named user" + bothLimits, 2, 1},
 		{"o1-mini", "m", []rule{{withSystem, 400, errorBody("Unsupported value: 'messages[0].role' does not support 'system' with this model.", "param", "messages[0].role", "code", "unsupported_value")}}, "named user" + bothLimits, 2, 1},
+		{"Qwen3.5", "m", []rule{{withSystem, 500, `{"error":{"code":500,"message":"Jinja Exception: System message must be at the beginning.","type":"server_error"}}`}}, "named user" + bothLimits, 2, 1},
 		{"neither tools nor system", "m", []rule{{has("tools"), 400, errorBody("This model does not support function calling")}, {withSystem, 400, errorBody("system messages are not supported")}}, "none user" + bothLimits, 3, 1},
 		// The limit's name.
 		{"newer models of OpenAI", "gpt-5-mini", []rule{{has("max_tokens"), 400, errorBody("Unsupported parameter: 'max_tokens'")}}, "named system max_completion=16384", 1, 1},
@@ -158,6 +172,9 @@ func TestCapabilities(t *testing.T) {
 		{"Mistral", "m", []rule{{has("max_completion_tokens"), 422, `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted","input":16384}]},"type":"invalid_request_error","param":null,"code":null}`}}, "named system max=16384", 2, 1},
 		{"vLLM, older", "m", []rule{{has("max_completion_tokens"), 400, `{"object":"error","message":"[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 16384}]","type":"BadRequestError","param":null,"code":400}`}}, "named system max=16384", 2, 1},
 		{"the name as parameter alone", "m", []rule{{has("max_completion_tokens"), 400, errorBody("Unrecognized request argument", "param", "max_completion_tokens")}}, "named system max=16384", 2, 1},
+		{"Azure's validation", "m", []rule{{has("max_completion_tokens"), 400, `{"error":{"requestid":"b","code":400,"message":"Validation error at #/max_completion_tokens: Extra inputs are not permitted"}}`}}, "named system max=16384", 2, 1},
+		{"Databricks", "m", []rule{{has("max_completion_tokens"), 400, `{"error_code":"BAD_REQUEST","message":"Bad request: json: unknown field \"max_completion_tokens\"\n"}`}}, "named system max=16384", 2, 1},
+		{"NVIDIA", "m", []rule{{has("max_completion_tokens"), 400, "{\"error\":{\"message\":\"Validation: Unsupported parameter(s): `max_completion_tokens`\",\"code\":400}}"}}, "named system max=16384", 2, 1},
 		{"no limit at all", "m", []rule{{has("max_completion_tokens"), 400, errorBody("Unknown parameter: max_completion_tokens")}, {has("max_tokens"), 400, errorBody("Unknown parameter: max_tokens")}}, "named system", 3, 1},
 		// The limit.
 		{"OpenAI's limit", "m", []rule{{above(4096), 400, errorBody("max_tokens is too large: 16384. This model supports at most 4096 completion tokens, whereas you provided 16384.", "param", "max_tokens")}}, "named system max_completion=4096 max=4096", 2, 1},
@@ -165,17 +182,23 @@ func TestCapabilities(t *testing.T) {
 		{"Groq's limit", "m", []rule{{above(8192), 400, errorBody("`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model", "param", "max_tokens")}}, "named system max_completion=8192 max=8192", 2, 1},
 		{"Anthropic's limit", "m", []rule{{above(8192), 400, errorBody("max_tokens: 16384 > 8192, which is the maximum allowed number of output tokens for claude-3-5-sonnet-20241022")}}, "named system max_completion=8192 max=8192", 2, 1},
 		{"Bedrock's limit", "m", []rule{{above(2048), 400, `{"detail":"The maximum tokens you requested exceeds the model limit of 2048. Try again with a maximum tokens value that is lower than 2048."}`}}, "named system max_completion=2048 max=2048", 2, 1},
+		{"Ollama's cloud", "m", []rule{{above(8192), 400, errorBody("max_tokens (16384) exceeds model's maximum output tokens (8192) for model m:0731")}}, "named system max_completion=8192 max=8192", 2, 1},
+		{"Groq's limit, by the new name", "m", []rule{{above(8192), 400, errorBody("max_completion_tokens must be less than or equal to 8192, the maximum value for max_completion_tokens is less than the context_window for this model", "param", "max_completion_tokens")}}, "named system max_completion=8192 max=8192", 2, 1},
+		{"what Databricks passes on", "m", []rule{{above(4096), 400, `{"error":"Received error from databricks-model-serving","external_model_message":{"error_code":"INVALID_PARAMETER_VALUE","message":"INVALID_PARAMETER_VALUE: max_tokens must be at most 4096"}}`}}, "named system max_completion=4096 max=4096", 2, 1},
 		{"a limit that is not stated", "m", []rule{{above(4096), 400, errorBody("Invalid value", "param", "max_tokens")}}, "named system max_completion=4096 max=4096", 3, 1},
 		// The context.
 		{"TGI", "m", []rule{{above(1000), 422, `{"error":"Input validation error: ` + "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 3096 `inputs` tokens and 16384 `max_new_tokens`" + `","error_type":"validation"}`}}, "named system max_completion=1000 max=1000", 2, 2},
 		{"the sum in other words", "m", []rule{{above(1096), 400, errorBody("The sum of prompt and generated tokens may not exceed 4096; the prompt contains 3000")}}, "named system max_completion=1096 max=1096", 2, 2},
 		{"vLLM's context", "m", []rule{{above(1084), 400, `{"object":"error","message":"'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 4096 tokens and your request has 3012 input tokens (16384 > 4096 - 3012).","type":"BadRequestError","param":null,"code":400}`}}, "named system max_completion=1084 max=1084", 2, 2},
 		{"OpenRouter's context", "m", []rule{{above(1000), 400, errorBody("This endpoint's maximum context length is 6000 tokens. However, you requested about 21384 tokens (3000 of text input, 2000 of tool input, 16384 in the output). Please reduce the length of either one")}}, "named system max_completion=1000 max=1000", 2, 4},
+		{"SGLang's context", "m", []rule{{above(1000), 400, `{"object":"error","message":"Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 19480 tokens: 3096 tokens from the input messages and 16384 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.","type":"BadRequestError","param":null,"code":400}`}}, "named system max_completion=1000 max=1000", 2, 2},
 		{"a context without figures", "m", []rule{{above(4096), 400, errorBody("Please reduce the length of the messages or completion", "code", "context_length_exceeded")}}, "named system max_completion=4096 max=4096", 3, 3},
 		// Streams.
 		{"streams alone", "m", []rule{{notStreamed, 400, errorBody("This model only support stream mode, please enable the stream parameter to access the model. ", "code", "invalid_parameter_error")}}, "named system" + bothLimits + " stream", 2, 1},
 		{"thinking streams", "m", []rule{{notStreamed, 400, errorBody("parameter.enable_thinking must be set to false for non-streaming calls")}}, "named system" + bothLimits + " stream", 2, 1},
 		{"streams by detail", "m", []rule{{notStreamed, 400, `{"detail":"Stream must be set to true"}`}}, "named system" + bothLimits + " stream", 2, 1},
+		{"ModelScope streams", "m", []rule{{notStreamed, 400, "{\"error\":{\"code\":\"invalid_parameter_error\",\"message\":\"enable thinking can not be support when `stream=False`.\",\"type\":\"invalid_request_error\"},\"request_id\":\"2\"}"}}, "named system" + bothLimits + " stream", 2, 1},
+		{"Fireworks streams long replies", "m", []rule{{notStreamed, 400, `{"error":{"message":"Requests with max_tokens > 4096 must have stream=true","param":"max_tokens","code":"BAD_REQUEST","type":"error"}}`}}, "named system" + bothLimits + " stream", 2, 1},
 		{"streams without usage", "m", []rule{{notStreamed, 400, `{"detail":"Stream must be set to true"}`}, {has("stream_options"), 400, errorBody("Unknown parameter: stream_options")}}, "named system" + bothLimits + " stream", 3, 1},
 		// Nothing is learned.
 		{"only its kind", "m", []rule{{has("tools"), 400, `{"error":{"message":"Bad Request","type":"invalid_request_error","code":400}}`}}, "none user max=16384", 2, 2},
@@ -413,10 +436,30 @@ func TestContextGiven(t *testing.T) {
 	}
 }
 
+// A server that counts the prompt only until it does not fit states no figure of it: what is left is estimated, not lowered token by token.
+func TestContextAtLeast(t *testing.T) {
+	t.Parallel()
+	const context, prompt = 20000, 5000
+	p, s := start(t, nil)
+	s.Default(func(r openaitest.Request) openaitest.Reply {
+		if most := int(number(r.Body["max_tokens"])); prompt+most > context {
+			return openaitest.Reply{Status: 400, Body: errorBody(fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d output tokens and your prompt contains at least %d input tokens, for a total of at least %d tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value=%d)", context, most, context-most+1, context+1, context-most+1))}
+		}
+		return openaitest.Code(source)
+	})
+	if _, err := p.Program(t.Context(), request()); err != nil || s.Count("", "") > 3 || p.Profile("scripted").Context.Value != context {
+		t.Errorf("got %v after %d requests, %+v", err, s.Count("", ""), p.Profile("scripted").Context)
+	}
+	doctor(t, s, nil, true, "")
+}
+
 // A prompt that does not fit is not sent again, and the context is known from then on.
 func TestContextTooSmall(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
+		`{"error":{"message":"The sum of prompt length (5000.0), query length (0) should not exceed max_num_tokens (4096)","type":"BadRequestError","code":400}}`,
+		errorBody("Prompt length (5000) exceeds maximum sequence length (4096)"),
+		errorBody("Input length (5000 tokens) exceeds the maximum allowed length (4096 tokens). Use a shorter input or enable --allow-auto-truncate."),
 		`{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}`,
 		`{"error":"Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input"}`,
 		`{"error":"The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 5000>= n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter input."}`,
@@ -435,4 +478,16 @@ func TestContextTooSmall(t *testing.T) {
 		}
 		doctor(t, s, nil, false, "OLLAMA_CONTEXT_LENGTH")
 	}
+}
+
+// What a service takes of a request is kept to as a context is, and the prompt is short from then on.
+func TestRequestTooLarge(t *testing.T) {
+	t.Parallel()
+	p, s := start(t, nil)
+	s.Answer("r", "m", openaitest.Reply{Status: 413, Body: `{"error":{"code":"tokens_limit_reached","message":"Request body too large for gpt-4o model. Max size: 4000 tokens.","details":"Request body too large for gpt-4o model. Max size: 4000 tokens."}}`})
+	_, err := p.Program(t.Context(), request())
+	if !provider.TooLong(err) || s.Count("", "") > 3 || p.Profile("scripted").Context.Value != 4000 {
+		t.Errorf("got %v after %d requests, %+v", err, s.Count("", ""), p.Profile("scripted").Context)
+	}
+	doctor(t, s, nil, false, "OLLAMA_CONTEXT_LENGTH")
 }

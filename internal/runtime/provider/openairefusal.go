@@ -85,9 +85,9 @@ type collector struct {
 
 // Keys under which servers put messages, kinds, names of fields, and further objects with these.
 var (
-	textKeys = []string{"message", "msg", "error", "detail", "error_message", "error_description", "title", "raw", "reason"}
+	textKeys = []string{"message", "Message", "msg", "error", "detail", "error_message", "errorMessage", "error_msg", "status_msg", "error_description", "description", "title", "raw", "reason"}
 	kindKeys = []string{"code", "type", "status", "error_type", "error_code"}
-	moreKeys = []string{"error", "errors", "message", "detail", "details", "metadata", "raw", "body", "violations"}
+	moreKeys = []string{"error", "errors", "message", "detail", "details", "metadata", "raw", "body", "violations", "external_model_message", "base_resp"}
 )
 
 func (c *collector) collect(v any, key string, depth int) {
@@ -185,19 +185,23 @@ func isNumber(s string) bool {
 // What texts say, in lower case, of times, of the context and of the prompt. The first that matches counts.
 var (
 	saysAgain   = regexp.MustCompile(`(?:again|retry) (?:in|after) ((?:\d+h)?(?:\d+m)?(?:[\d.]+m?s)?)`)
+	saysWait    = regexp.MustCompile(`(?:again|retry|wait)(?: in| after| for)? (\d{1,6}) (second|minute|hour)`)
 	saysContext = patterns(
 		`n_ctx["'\x60:=(\s]*(\d{3,8})`,
 		`context limit:[^>]*>\s*(\d{3,8})`,
 		`(?:context[ _](?:length|window|size|limit)|maximum prompt length|maximum model length|sequence length)[^0-9]{0,40}(\d{3,8})`,
-		`(?:max_model_len|max_seq_len|max_total_tokens|maximum context)[^0-9]{0,20}(\d{3,8})`,
+		`(?:max_model_len|max_seq_len|max_total_tokens|max_num_tokens|maximum context)[^0-9]{0,20}(\d{3,8})`,
 		`(\d{3,8})[- ]?(?:tokens? )?(?:of |maximum |max )*context`,
 		`(?:inputs?|prompt|messages|total)\b.*?(?:must be|may be|cannot be|can be|exceeds?|<=|>|at most|up to|less than|limit(?:ed)?(?: is| of| to)?|allowed)[^0-9]{0,30}(\d{3,8})`,
 		`limit is (\d{3,8})`,
+		`max size: (\d{3,8}) tokens`,
 	)
 	saysPrompt = patterns(
-		`(\d{1,8})(?: tokens)? (?:in the messages|in your prompt|of text input|input tokens|prompt tokens|\x60?inputs?\x60? tokens)`,
-		`(?:keep the first|contains|passed|current length is|token count|request|given:?|n_keep)[:=\s]*\(?(\d{2,8})\b`,
+		`(\d{1,8})(?: tokens)? (?:(?:in|from) the (?:input )?messages|in your prompt|of text input|input tokens|prompt tokens|\x60?inputs?\x60? tokens)`,
+		`(?:keep the first|contains|passed|current length is|token count|request|given:?|n_keep|(?:prompt|input) length)[:=\s]*\(?(\d{2,8})\b`,
 	)
+	// A bound is no figure: vLLM counts only until the prompt does not fit.
+	atLeast       = regexp.MustCompile(`at least \d+`)
 	saysRequested = patterns(`requested (?:about |up to )?(\d{2,8}) tokens`, `requested tokens \((\d{2,8})\)`, `requested (\d{2,8})\b`)
 	// What a model said and its server could not read as a call: Ollama, llama.cpp.
 	saysRaw = regexp.MustCompile(`(?si)error parsing tool call: raw='(.*)', err=|failed to parse input at pos \d+: (.*)$`)
@@ -217,11 +221,15 @@ func (r *refusal) readText() {
 			r.after = d
 		}
 	}
+	if m := saysWait.FindStringSubmatch(r.words); m != nil && r.after == 0 {
+		n, _ := strconv.Atoi(m[1]) // it is digits
+		r.after = time.Duration(n) * map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour}[m[2]]
+	}
 	if r.context == 0 {
 		r.context = firstNumber(saysContext, r.words)
 	}
 	if r.prompt == 0 {
-		r.prompt = firstNumber(saysPrompt, r.words)
+		r.prompt = firstNumber(saysPrompt, atLeast.ReplaceAllString(r.words, ""))
 	}
 	if m := saysRaw.FindStringSubmatch(r.text); m != nil && r.said == "" {
 		r.said, r.unlucky = m[1]+m[2], true
