@@ -167,7 +167,8 @@ func nextContext(q *question, w way, r *refusal) (lesson, bool) {
 		w.half++
 	}
 	l.way = w
-	fits := w.context == 0 || w.prompt == 0 || w.context-w.prompt >= leastReply
+	tooLarge := r.status == http.StatusRequestEntityTooLarge // whatever the reply's limit is
+	fits := !tooLarge && (w.context == 0 || w.prompt == 0 || w.context-w.prompt >= leastReply)
 	return l, w != was && fits && w.half <= maxHalf && w.room(q) >= leastReply
 }
 

@@ -100,6 +100,11 @@ func TestShapes(t *testing.T) {
 		{"Cohere", `{"id":"x","finish_reason":"COMPLETE","message":{"role":"assistant","content":[{"type":"text","text":"hello"}]},"usage":{"tokens":{"input_tokens":10,"output_tokens":5}}}`, content, "", "", "complete", 10},
 		{"llama.cpp's completion", `{"content":"hello","stop":true,"stop_type":"limit","tokens_evaluated":10}`, content, "", "", "limit", 0},
 		{"TGI", `[{"generated_text":"hello"}]`, content, "", "", "", 0},
+		{"Cloudflare, as OpenAI within its own", `{"result":` + choice(`{"role":"assistant","content":"hello"}`) + `,"success":true,"errors":[],"messages":[]}`, content, "", "", "stop", 10},
+		{"Cloudflare, a call", `{"result":{"response":null,"tool_calls":[{"name":"submit_program","arguments":{"code":"x"}}],"usage":{"prompt_tokens":10}},"success":true,"errors":[],"messages":[]}`, "", "", tool, "", 10},
+		{"Cloudflare, a call beside no text", `{"result":{"response":"","tool_calls":[{"name":"submit_program","arguments":{"code":"x"}}]},"success":true,"errors":[],"messages":[]}`, "", "", tool, "", 0},
+		{"a part in the place of the whole", `{"object":"chat.completion","choices":[{"index":0,"delta":{"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10}}`, content, "", "", "stop", 10},
+		{"Gemini's call that it could not read", `{"choices":[{"finish_reason":"function_call_filter: MALFORMED_FUNCTION_CALL","index":0,"message":{"role":"assistant"}}],"usage":{"prompt_tokens":10}}`, "", "", "", "function_call_filter: malformed_function_call", 10},
 		{"Cloudflare", `{"result":{"response":"hello"},"success":true,"errors":[],"messages":[]}`, content, "", "", "", 0},
 
 		{"events", events(chunk(`{"role":"assistant","content":""}`, "null"), chunk(`{"content":"hel"}`, "null"), chunk(`{"content":"lo"}`, "null"), chunk(`{}`, `"stop"`), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}`, "[DONE]"), content, "", "", "stop", 10},

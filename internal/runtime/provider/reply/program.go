@@ -12,6 +12,7 @@ import (
 //
 // Of the calls of the tool the last that holds a whole program counts, then the last that holds code. Where there is none, the text is searched:
 // all up to the last mark that ends thoughts is no answer, and of what follows the last whole program counts, else the last that is most of one.
+// Where there is no text at all, the answer may be stranded in the thoughts.
 func Program(r openai.ChatCompletionResponse) (Found, error) {
 	if len(r.Choices) == 0 {
 		return Found{}, &Unusable{Message: "the model's reply has no choices"}
@@ -23,6 +24,9 @@ func Program(r openai.ChatCompletionResponse) (Found, error) {
 	}
 	read := readMessage(m, said)
 	c, ok := chosen(read, cut)
+	if !ok {
+		c, ok = stranded(r.Choices[0])
+	}
 	switch {
 	case ok && c.twice:
 		return Found{}, &Unusable{Message: "the model's call gives code twice, and differently: it must call submit_program once, with one code", Said: said}

@@ -195,6 +195,54 @@ func TestEachForm(t *testing.T) {
 	}
 }
 
+// Servers take a whole answer for thoughts where the model began without thinking, or called the tool within them. It counts where it has one
+// reading, and is asked for again otherwise.
+func TestStranded(t *testing.T) {
+	t.Parallel()
+	glm := func(code string) string {
+		return "<tool_call>submit_program\n<arg_key>code</arg_key>\n<arg_value>" + code + "</arg_value>\n</tool_call>"
+	}
+	hermes := func(code string) string {
+		return "<tool_call>\n{\"name\": \"submit_program\", \"arguments\": " + args(code) + "}\n</tool_call>"
+	}
+	inFence := func(code string) string { return "```go\n" + code + "```" }
+	tests := []struct {
+		name, thoughts, content, finish string
+		ok                              bool
+	}{
+		{"a call", glm(plain), "", "stop", true},
+		{"a call as the last part", "Add one.\n" + hermes(plain) + "\n", "", "stop", true},
+		{"a call without marks", "Add one.\n{\"name\": \"submit_program\", \"arguments\": " + args(plain) + "}", "\n", "stop", true},
+		{"a program", inFence(plain), "", "stop", true},
+		{"the arguments", args(plain), "", "stop", true},
+
+		{"bare source, which has no end", plain, "", "stop", false},
+		{"a program after words", "First the naive version:\n" + inFence(plain), "", "stop", false},
+		{"a program before words", inFence(plain) + "\nNo, that is wrong.", "", "stop", false},
+		{"arguments after words", "I could send " + args(plain), "", "stop", false},
+		{"words after the call", hermes(plain) + "\nNo, that is wrong.", "", "stop", false},
+		{"a draft before the call", inFence(draft) + "\nNo.\n" + hermes(plain), "", "stop", false},
+		{"an unfinished draft before the call", "```go\n" + draft[:len(draft)-8] + "\nNo.\n" + hermes(plain), "", "stop", false},
+		{"a draft after the call", hermes(draft) + "\n" + inFence(plain), "", "stop", false},
+		{"two calls", hermes(draft) + "\n" + hermes(plain), "", "stop", false},
+		{"a mark of thoughts", "Add one.</think>" + hermes(plain), "", "stop", false},
+		{"a mark that begins thoughts", "<think>" + inFence(draft) + "\n" + hermes(plain), "", "stop", false},
+		{"a call of another tool", "{\"name\": \"save\", \"arguments\": " + args(plain) + "}\n<tool_call>", "", "stop", false},
+		{"a call without its end", "<tool_call>\n{\"name\": \"submit_program\", \"arguments\": {\"code\": " + quote(plain)[:60], "", "stop", false},
+		{"beside an answer", hermes(plain), "I cannot do that.", "stop", false},
+		{"a reply that was cut off", hermes(plain), "", "length", false},
+		{"a reply that a filter ended", hermes(plain), "", "content_filter", false},
+	}
+	for _, tt := range tests {
+		r := message(tt.content)
+		r.Choices[0].Message.ReasoningContent, r.Choices[0].FinishReason = tt.thoughts, openai.FinishReason(tt.finish)
+		got, err := reply.Program(r)
+		if (err == nil) != tt.ok || tt.ok && !sameProgram(got.Code, plain) {
+			t.Errorf("%s: got %q, %v", tt.name, got.Code, err)
+		}
+	}
+}
+
 // Ends of thoughts, and how they begin, if they do.
 var thoughts = []struct{ name, open, end string }{
 	{"no beginning", "", "</think>\n\n"},

@@ -139,8 +139,12 @@ func (c *completion) gemini(o *object) bool {
 	return true
 }
 
-// plain takes shapes that have the text alone.
+// plain takes shapes that have the text alone, or calls in its place (Cloudflare).
 func (c *completion) plain(o *object) bool {
+	before := len(c.calls)
+	if o.get("code") == nil && o.get("status") == nil {
+		c.toolCalls(o.get("tool_calls"))
+	}
 	for _, key := range []string{"generated_text", "output_text", "text", "response"} {
 		if t, ok := o.get(key).(text); ok && o.get("code") == nil && o.get("status") == nil {
 			c.parts(t, false)
@@ -148,7 +152,7 @@ func (c *completion) plain(o *object) bool {
 			return true
 		}
 	}
-	return false
+	return len(c.calls) > before
 }
 
 // event takes the events of streams that are not OpenAI's chat: its responses, and Anthropic's messages.
