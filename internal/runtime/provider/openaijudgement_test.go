@@ -209,6 +209,8 @@ func TestFailedCall(t *testing.T) {
 		{Status: 400, Body: errorBody("tool call validation failed: parameters for tool submit_program did not match schema", "code", "tool_use_failed", "param", "")},
 		{Status: 500, Body: `{"error":"error parsing tool call: raw='ls -R', err=invalid character 'l' looking for beginning of value"}`},
 		{Status: 500, Body: `{"error":{"code":500,"message":"Failed to parse input at pos 12: <tool_call>","type":"server_error"}}`},
+		{Status: 500, Body: `{"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}`},
+		{Status: 500, Body: errorBody("litellm.InternalServerError: InternalServerError: Custom_openaiException - Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error at line 1, column 131: unexpected end of input")},
 	} {
 		p, s := start(t, nil)
 		s.Answer("r", "m", r)

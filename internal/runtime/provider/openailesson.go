@@ -42,7 +42,7 @@ var capabilities = []capability{
 	{aspectField, limitParam, limitWord, regexp.MustCompile(`not support|unsupported|n't support|unrecognized|unknown|extra|unexpected|not permitted|forbidden|not allowed|same time|both|simultaneous|only one|mutually|deprecated|instead|cannot be used|not a valid`), nextField},
 	{aspectLimit, limitParam, regexp.MustCompile(limitWord.String() + `|(completion|output|generated|new|maximum) tokens`), regexp.MustCompile(`.`), nextLimit},
 	{aspectTools, regexp.MustCompile(`^(tools?|tool_choice|functions?|function_call)\b`),
-		regexp.MustCompile(`\btools?\b|tool_?choice|tool_?config|tool_?calls?|function[ _]call|\bfunctions?\b|function_declarations|submit_program`), regexp.MustCompile(refuses), nextTools},
+		regexp.MustCompile(`\btools?\b|tool_?choice|tool_?config|tool_?calls?|function[ _]call|\bfunctions?\b|function_declarations|submit_program|\bgrammar\b|\bschemas?\b`), regexp.MustCompile(refuses + `|too many states`), nextTools},
 }
 
 var (

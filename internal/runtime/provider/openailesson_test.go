@@ -155,6 +155,9 @@ func TestCapabilities(t *testing.T) {
 		{"OpenAI, auto only", "m", []rule{{choice("auto"), 400, errorBody("Tool choices other than 'auto' are not supported with model 'm'", "param", "tool_choice")}}, "auto system" + bothLimits, 2, 1},
 		{"Cohere", "m", []rule{{has("tool_choice"), 422, `{"id":"x","message":"unknown field: parameter 'tool_choice' is not a valid field. For proper usage, please refer to https://docs.cohere.com/reference/chat"}`}}, "auto system" + bothLimits, 2, 1},
 		{"Writer", "m", []rule{{has("tool_choice"), 400, `{"tpe":"fail.input.generic","errors":[{"description":"Invalid value for 'tool_choice'","key":"fail.input.generic","extras":null}],"extras":null}`}}, "auto system" + bothLimits, 2, 1},
+		{"OpenAI, tools by responses alone", "gpt-5.6-terra", []rule{{has("tools"), 400, errorBody("Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", "param", "reasoning_effort")}}, "none system max_completion=16384", 2, 1},
+		{"llama.cpp's grammar", "m", []rule{{schemaHas("solver_shape"), 400, errorBody("Failed to initialize samplers: failed to parse grammar")}}, "named short system" + bothLimits, 2, 1},
+		{"Gemini's states", "m", []rule{{schemaHas("solver_shape"), 400, `[{"error":{"code":400,"message":"The specified schema produces a constraint that has too many states for serving. Typical causes of this error are schemas with lots of text (for example, very long property or enum names)","status":"INVALID_ARGUMENT"}}]`}}, "named short system" + bothLimits, 2, 1},
 		{"Perplexity", "m", []rule{{has("tools"), 400, `{"error":{"message":"Tool calling is not supported for this model","type":"invalid_request","code":400}}`}}, "none system" + bothLimits, 2, 1},
 		{"Azure without tools", "m", []rule{{has("tools"), 400, `{"error":{"code":"UnsupportedToolUse","message":"Request included unsupported tool use."}}`}}, "none system" + bothLimits, 2, 1},
 		// The system's role.
@@ -203,6 +206,7 @@ func TestCapabilities(t *testing.T) {
 		// Nothing is learned.
 		{"only its kind", "m", []rule{{has("tools"), 400, `{"error":{"message":"Bad Request","type":"invalid_request_error","code":400}}`}}, "none user max=16384", 2, 2},
 		{"no reason", "m", []rule{{has("tools"), 400, errorBody("Request contains an invalid argument.")}}, "none user max=16384", 2, 2},
+		{"a template that LM Studio cannot render", "m", []rule{{has("tools"), 400, `{"error":"Error rendering prompt with jinja template: \"Unknown StringValue filter: safe\".\n\nThis is usually an issue with the model's prompt template."}`}}, "none user max=16384", 2, 2},
 		{"a template that fails", "m", []rule{{has("tools"), 500, `{"error":{"code":500,"message":"Value is not callable: null at row 62, chat template","type":"server_error"}}`}}, "none user max=16384", 2, 2},
 	}
 	for _, tt := range tests {

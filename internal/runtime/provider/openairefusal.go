@@ -203,6 +203,8 @@ var (
 	// A bound is no figure: vLLM counts only until the prompt does not fit.
 	atLeast       = regexp.MustCompile(`at least \d+`)
 	saysRequested = patterns(`requested (?:about |up to )?(\d{2,8}) tokens`, `requested tokens \((\d{2,8})\)`, `requested (\d{2,8})\b`)
+	// A server could not read what the model said, and does not repeat it: llama.cpp.
+	saysUnlucky = regexp.MustCompile(`failed to parse tool call arguments|produced output that does not match`)
 	// What a model said and its server could not read as a call: Ollama, llama.cpp.
 	saysRaw = regexp.MustCompile(`(?si)error parsing tool call: raw='(.*)', err=|failed to parse input at pos \d+: (.*)$`)
 )
@@ -231,6 +233,7 @@ func (r *refusal) readText() {
 	if r.prompt == 0 {
 		r.prompt = firstNumber(saysPrompt, atLeast.ReplaceAllString(r.words, ""))
 	}
+	r.unlucky = r.unlucky || saysUnlucky.MatchString(r.words)
 	if m := saysRaw.FindStringSubmatch(r.text); m != nil && r.said == "" {
 		r.said, r.unlucky = m[1]+m[2], true
 	}
