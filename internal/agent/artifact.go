@@ -60,7 +60,8 @@ type Artifact struct {
 	AdaptiveFailureCount  int64   `json:"adaptive_failure_count"`
 	ExtrinsicFailureCount int64   `json:"extrinsic_failure_count"`
 	AuthoredErrorCount    int64   `json:"authored_error_count"`
-	RecentFailureRate     float64 `json:"recent_failure_rate"` // of the current generation's window, 0 to 1
+	RecentFailureRate     float64 `json:"recent_failure_rate"`    // of the current generation's window, 0 to 1
+	UnkeptCalls           int64   `json:"unkept_calls,omitempty"` // answered by programs that were not kept, while this was switched off or quarantined
 	LastFailureReason     string  `json:"last_failure_reason"`
 	LastFailureClass      Class   `json:"last_failure_class"`
 	LastFailureOwner      string  `json:"last_failure_owner,omitempty"` // of the call; left out for "local", and before it was kept

@@ -39,6 +39,8 @@ type ArtifactChange struct {
 
 	// Aside adopts Generation without displacing the current one, where there is one: it answered a call under a switch.
 	Aside bool `json:"aside,omitempty"`
+	// Unkept counts a call that a program answered which becomes no generation, while what is stored was switched off or quarantined.
+	Unkept bool `json:"unkept,omitempty"`
 	// Drifting says that the result may come of a source that changed; Answered is the hash of an input that was answered
 	// ok from a source.
 	Drifting bool   `json:"drifting,omitempty"`
@@ -98,6 +100,9 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	}
 	if c.Revert != nil {
 		next.revert(c.Revert)
+	}
+	if c.Unkept {
+		next.UnkeptCalls++
 	}
 	next.operate(c)
 	next.judge(c)

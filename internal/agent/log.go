@@ -112,6 +112,7 @@ type LogEntry struct {
 	ProgramEngine                 string    `json:"program_engine,omitempty"`  // what ran the program: ssa or yaegi; "" when none ran
 	ProgramTier                   string    `json:"program_tier,omitempty"`    // engine, beside program_engine
 	ProgramDoubted                bool      `json:"program_doubted,omitempty"` // a person had called an answer of it wrong
+	ProgramUnkept                 bool      `json:"program_unkept,omitempty"`  // it answered while what is stored was switched off or quarantined, and was not kept
 	ArtifactPromptVersion         string    `json:"artifact_prompt_version"`
 	ArtifactContractFingerprint   string    `json:"artifact_contract_fingerprint"`
 	ArtifactSuccessCount          int64     `json:"artifact_success_count"`

@@ -68,10 +68,13 @@ func (rec *recovery) held() bool {
 // adoptOrDrop answers the call with a candidate that served, and has the candidate adopted unless a person holds the
 // artifact or the attempt shows nothing of its worth.
 func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged) agent.Outcome {
+	keepable := !rec.switchedOff() || !rec.held() && rec.reproduces(ctx, cand)
 	proven := len(cand.proof.kept) > 0
 	waits := j.unallowed && cand.predecessor == nil // it is as good as any: a person has to allow what it needs
 	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
 	switch {
+	case !keepable:
+		rec.countUnkept()
 	case worth && !rec.held():
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
 		if j.outcome.OK() {
@@ -84,6 +87,11 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged)
 		rec.repairEnded(j.class == agent.ClassOK || rec.adopting != nil)
 	}
 	return rec.keep(j)
+}
+
+// reproduces reports whether a program that was written without a look at what is stored answers as that did. Its answer goes out either way.
+func (rec *recovery) reproduces(ctx context.Context, cand *candidate) bool {
+	return rec.refreshed(ctx).proveFixtures(ctx, cand, false, false) == nil
 }
 
 // adopt commits the call with its candidate as the artifact's new generation. Of the calls that share a candidate, the
@@ -122,8 +130,13 @@ func (a *answered) persistUnkept() (CallResult, error) {
 	return a.persist()
 }
 
-// countUnkept counts an ok answer of a program that becomes no generation: for the method alone.
+// countUnkept counts an answer of a program that becomes no generation: for the method alone, and where what is stored is switched off, apart.
 func (a *answered) countUnkept() {
+	if a.switchedOff() {
+		a.unkept = true
+		a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Unkept: true})
+		return
+	}
 	a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: agent.ClassOK, ResultOf: agent.NoGeneration})
 }
 
@@ -145,7 +158,8 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if heldMeanwhile(a.artifact, now) {
 		return a.persistUnkept() // a person's operation counts for more than a program that was being forged
 	}
-	if examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
+	unlooked := a.underSwitch() && cand.predecessor == nil && now.Current() != nil
+	if unlooked || examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
 		return a.persistUnkept() // what people expect, or what was answered, has changed since the proof
 	}
 	g := cand.generation
@@ -160,7 +174,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if change.Generation = &g; a.source != agent.SourcePersisted { // else what ran before answered, and this one waits
 		a.generation = g.ID
 	}
-	change.Aside = underSwitch(a.decision.Reason)
+	change.Aside = a.underSwitch()
 	if a.drifted != nil {
 		change.Drifted = a.drifted
 	}

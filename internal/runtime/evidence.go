@@ -94,6 +94,9 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	if failing.id != "" && failing.program != nil {
 		e.failure(cmp.Or(failing.of, c.reader()), "the failing run", c.failureOf(failing.program, failing), maxSample)
 	}
+	if c.switchedOff() {
+		return e.parts // the rest is of programs that are not looked at
+	}
 	e.part(maxEarlier)
 	if a != nil {
 		for i := range a.Failures {

@@ -115,7 +115,7 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 		return
 	}
 	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed, Rejected: rec.rejection(r, rec.started)}
-	if policyBreach(r.attempt.outcome.ErrorType) && !underSwitch(rec.decision.Reason) {
+	if policyBreach(r.attempt.outcome.ErrorType) && !rec.underSwitch() {
 		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates look at it
 	}
 	rec.changes = append(rec.changes, change)
@@ -183,7 +183,7 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 
 // countExhaustion adds to the artifact's scorecard that a value could not be repaired within the call.
 func (rec *recovery) countExhaustion(stage string) {
-	if rec.artifact != nil && stage == stageOutcome && rec.policy.RepairEnabled && !underSwitch(rec.decision.Reason) {
+	if rec.artifact != nil && stage == stageOutcome && rec.policy.RepairEnabled && !rec.underSwitch() {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ErrorType: agent.ErrOutcomeRepairExhausted})
 	}
 }
@@ -192,10 +192,10 @@ func (rec *recovery) countExhaustion(stage string) {
 // programs answer one question.
 func (s *selected) alone() bool {
 	switch s.decision.Reason {
-	case ReasonDispatch, ReasonForced, ReasonReadDisabled, ReasonNotCanary, ReasonNotCacheable, ReasonQuarantined:
+	case ReasonDispatch, ReasonNotCacheable:
 		return true
 	}
-	return s.dispatch()
+	return s.switchedOff() || s.dispatch()
 }
 
 // askedByPerson reports whether a person asked for another program: it may answer differently than its predecessor.

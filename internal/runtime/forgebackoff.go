@@ -16,7 +16,7 @@ func (rec *recovery) backoffKey() backoffKey {
 
 // backingOff returns the delay during which this call must not forge; false if there is none, or a held candidate may run.
 func (rec *recovery) backingOff() (backoff, bool) {
-	if rec.alone() || rec.policy.ForceGeneration {
+	if rec.alone() {
 		return backoff{}, false
 	}
 	wait, yes := rec.r.backoffs.waiting(rec.backoffKey(), rec.r.o.Now())
@@ -43,7 +43,7 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
 	switch {
-	case rec.alone(), rec.policy.ForceGeneration, rec.outage:
+	case rec.alone(), rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
 		rec.clearBackoff()
 	case !forged || o.OK():
@@ -110,7 +110,7 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 // heldCandidate returns the candidate that an earlier call left for the length of the delay, if it fits the request and its
 // proof still holds; otherwise nil. A call gets it once.
 func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
-	if q.alone || rec.reused || rec.policy.ForceGeneration {
+	if q.alone || rec.reused {
 		return nil
 	}
 	cand := rec.r.backoffs.held(rec.backoffKey(), rec.r.o.Now())

@@ -50,13 +50,21 @@ func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 			if t.relevance > 0 && lookups > 0 && len(known.Methods) < maxShownMethods {
 				lookups--
 				view.left = max(view.left, 1)
-				shown = signatureOf(m, view.method(ctx, &t.Tool, m).takes)
+				shown = signatureOf(m, c.shownInterface(t.Tool.Role, m, view.method(ctx, &t.Tool, m).takes))
 			}
 			known.Methods = append(known.Methods, shown)
 		}
 		out = append(out, known)
 	}
 	return out
+}
+
+// shownInterface is the interface f of a method as the model may see it: not that of a program which is switched off for this call.
+func (c *selected) shownInterface(role, method string, f *agent.Interface) *agent.Interface {
+	if role == c.role && method == c.method && c.switchedOff() {
+		return nil
+	}
+	return f
 }
 
 // signatureOf is the method's signature with its summary; its name where nothing is known of it.
@@ -75,7 +83,7 @@ func signatureOf(method string, f *agent.Interface) string {
 func (c *selected) knownSignature(ctx context.Context, role, method string) string {
 	t, _ := c.r.store.Tool(ctx, role) // a role without a tool is not a person's
 	t.Role = role
-	if f := c.registry(1).method(ctx, &t, method).takes; f != nil {
+	if f := c.shownInterface(role, method, c.registry(1).method(ctx, &t, method).takes); f != nil {
 		return Clip(f.Signature(method), maxSignatureShown)
 	}
 	return ""

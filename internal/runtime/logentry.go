@@ -69,7 +69,7 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
 	}
 	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
-	e.ProgramDoubted = a.doubted()
+	e.ProgramDoubted, e.ProgramUnkept = a.doubted(), a.unkept
 	if f := a.facts; f != nil {
 		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.HistoryAccess || namesHistory(f), f.HistoryPatterns, f.CapabilityPatterns
 	}

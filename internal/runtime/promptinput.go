@@ -23,8 +23,7 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.
 	if c.dispatch() {
 		in.Turns = c.spokenTurns(ctx)
 	}
-	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.policy.FixturesEnabled &&
-		(c.artifact == nil || !c.artifact.Quarantined) {
+	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.policy.FixturesEnabled && !c.switchedOff() {
 		in.Earlier = g.Code // it will be held to answers that it cannot know
 	}
 	if o.kind == provider.KindRepair {

@@ -94,7 +94,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	}
 	now := c.refreshed(ctx)
 	broken := now.proveExamples(ctx, cand, adaptive)
-	if broken == nil {
+	if broken == nil && !c.switchedOff() {
 		broken = now.proveFixtures(ctx, cand, adaptive, mayChange)
 	}
 	if broken != nil && broken.class != agent.ClassIntrinsic {

@@ -183,12 +183,8 @@ func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string 
 	switch {
 	case slices.Contains(p.DispatchMethods, in.Method):
 		return ReasonDispatch
-	case p.ForceGeneration:
-		return ReasonForced
-	case !p.ArtifactReadEnabled:
-		return ReasonReadDisabled
-	case len(p.ArtifactReadRoles) > 0 && !slices.Contains(p.ArtifactReadRoles, in.Role):
-		return ReasonNotCanary
+	case switchOf(p, in.Role) != "":
+		return switchOf(p, in.Role)
 	case a.Quarantined:
 		return ReasonQuarantined
 	case a.ForceRegenerate != "":
@@ -199,10 +195,27 @@ func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string 
 	return runnable(in, a, g)
 }
 
-// underSwitch reports whether a switch has each call forge. Such a program answers its call but does not displace the stored
-// one, which serves again once the switch is back.
-func underSwitch(reason string) bool {
-	return reason == ReasonReadDisabled || reason == ReasonNotCanary || reason == ReasonForced
+// switchOf names the switch that has each call of the role forge, or "". Such a program answers its call but does not displace the stored one, which
+// serves again once the switch is back.
+func switchOf(p *agent.Policy, role string) string {
+	switch {
+	case p.ForceGeneration:
+		return ReasonForced
+	case !p.ArtifactReadEnabled:
+		return ReasonReadDisabled
+	case len(p.ArtifactReadRoles) > 0 && !slices.Contains(p.ArtifactReadRoles, role):
+		return ReasonNotCanary
+	}
+	return ""
+}
+
+// underSwitch reports whether a switch has the call forge.
+func (c *opened) underSwitch() bool { return switchOf(c.policy, c.role) != "" }
+
+// switchedOff reports whether what is stored is neither run, nor shown to the model, nor a test for the program that answers in its place: the call
+// ends as if nothing had been stored, but for what people decided.
+func (s *selected) switchedOff() bool {
+	return s.underSwitch() || s.decision.Reason == ReasonQuarantined
 }
 
 // runnable says why the generation cannot be run at all, or "".

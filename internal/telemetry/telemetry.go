@@ -65,6 +65,7 @@ type meters struct {
 	mismatches     set
 	weak           set
 	weakCalls      prometheus.Counter
+	unkeptCalls    prometheus.Counter
 	corrections    set
 
 	historyAppends  set
@@ -148,6 +149,7 @@ func (m *Metrics) newQuality(f factory) {
 	m.mismatches = f.set("recurgent_contract_violations_total", "Contract violations by mismatch.", "mismatch", mismatches)
 	m.weak = f.set("recurgent_weak_successes_total", "Ok values that say of themselves that they achieved little, by reason; a value with two reasons counts under both.", "reason", weakReasons)
 	m.weakCalls = f.counter("recurgent_weak_success_calls_total", "Calls whose ok value says of itself that it achieved little, each once whatever its reasons.")
+	m.unkeptCalls = f.counter("recurgent_unkept_calls_total", "Calls that a new program answered which was not kept: what is stored was switched off or quarantined, and the program is no match for it.")
 	m.corrections = f.set("recurgent_user_corrections_total", "Corrections by users: questions asked again soon after a weak or wrong answer, and answers called wrong, by signal.", "signal", correctionSignals)
 	m.historyAppends = f.set("recurgent_history_appends_total", "Calls that ended, by whether their history record was appended. Where it could not be, the call has no line in the log either, and its client gets an error.", "result", results)
 	m.historySize = f.histogram("recurgent_history_size_records", "Records in the session's history after a call.", []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000})
@@ -228,6 +230,9 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 		for _, reason := range e.WeakSuccessReasons {
 			m.weak.inc(weakReason(reason))
 		}
+	}
+	if e.ProgramUnkept {
+		m.unkeptCalls.Inc()
 	}
 	if e.UserCorrectionDetected {
 		m.corrections.inc(e.UserCorrectionSignal)

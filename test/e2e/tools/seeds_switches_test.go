@@ -49,6 +49,53 @@ func TestSeed001Line388SwitchesEvictNothing(t *testing.T) {
 	}
 }
 
+// The stored program answers wrong and the model would write a right one: each switch for such a day makes the answer right at once, quarantine too,
+// with repairs or without. What is stored is not shown to the model, stays as it is, and counts what was answered in its place.
+func TestSeed001Line391SwitchesMakeItRight(t *testing.T) {
+	t.Parallel()
+	wrong, right := rig.Program("\treturn call.Args[0].(float64) + 32, nil"), rig.Program("\treturn call.Args[0].(float64) + 273.15, nil")
+	for name, on := range map[string]map[string]any{
+		"read_disabled":     {"artifact_read_enabled": false},
+		"not_a_canary_role": {"artifact_read_roles": []any{"other"}},
+		"force_generation":  {"force_generation": true},
+		"quarantined":       nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := rig.NewModel(t, rig.Script{"r.kelvin": {wrong, right}})
+			d := rig.Start(t, m)
+			s := d.Session("r")
+			d.WantValue(d.Call(s, "kelvin", 0), 32, "generated")
+			if on == nil {
+				d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/kelvin/quarantine", map[string]any{"reason": "wrong"})
+			} else {
+				d.Policy(on)
+			}
+			before := d.Artifact("r", "kelvin")
+			for i := range 4 {
+				d.Policy(map[string]any{"repair_enabled": i%2 == 0})
+				got := d.Call(s, "kelvin", 0)
+				d.WantValue(got, 273.15, "generated")
+				if e := d.LogOf(got); e["program_unkept"] != true || got.Program.Selection.Reason != name {
+					t.Errorf("the log has %v, for %+v", e["program_unkept"], got.Program.Selection)
+				}
+			}
+			for _, q := range m.Questions()[1:] {
+				if strings.Contains(q.System+q.User, "+ 32, nil") {
+					t.Error("the model is shown the program that is switched off")
+				}
+			}
+			a := d.Artifact("r", "kelvin")
+			if a["unkept_calls"] != 4.0 || a["success_count"] != before["success_count"] || a["current_generation"] != "gen-1" || len(a["history"].([]any)) != 1 {
+				t.Errorf("got %v unkept calls, %v successes, %v", a["unkept_calls"], a["success_count"], a["current_generation"])
+			}
+			if n := d.Metric("recurgent_unkept_calls_total"); n != 4 {
+				t.Errorf("the metric has %v", n)
+			}
+		})
+	}
+}
+
 // generation finds a generation of an artifact.
 func historyGeneration(artifact map[string]any, id string) map[string]any {
 	for _, g := range artifact["history"].([]any) {
