@@ -282,7 +282,9 @@ func (g *growth) add(owner string, b store.Bytes)  { g.Sums.Add(owner, b) }
 func (g *growth) drop(owner string, b store.Bytes) { g.Sums.Add(owner, store.Bytes{}.Minus(b)) }
 
 // fits returns why there is no room for what the actor has more, whatever others have less.
-func (g *growth) fits(ctx context.Context, o *Operator, actor string) error { return o.calls.Room(ctx, actor, g.Of(actor)) }
+func (g *growth) fits(ctx context.Context, o *Operator, actor string) error {
+	return o.calls.Room(ctx, actor, g.Of(actor))
+}
 
 // roomToRestore returns why nothing can be brought back: how much that is the store alone knows, so that there must be room at all.
 func (o *Operator) roomToRestore(ctx context.Context, actor string) error {
