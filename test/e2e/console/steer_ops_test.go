@@ -170,7 +170,7 @@ func TestOpsSystem(t *testing.T) {
 	for layer := range v["sandbox"].(object)["layers"].(object) {
 		p.sees("table[aria-label=Layers] tr:has-text('" + strings.ReplaceAll(layer, "_", " ") + "')")
 	}
-	p.click("summary")
+	p.click("summary:has-text('denial')")
 	p.sees("table[aria-label=Probes] tr >> nth=1")
 	p.accessible("System with its probes")
 	p.clean()
