@@ -2,8 +2,6 @@ package agent
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -169,50 +167,6 @@ func (a *Artifact) move(generation, state string) {
 func (a *Artifact) describe(generation string, f *Interface) {
 	if g := a.change(generation); g != nil && g.Interface == nil {
 		g.Interface = f
-	}
-}
-
-func (a *Artifact) adopt(c ArtifactChange) {
-	g := *c.Generation
-	g.State, g.Approved = StateCandidate, c.Approve != nil && *c.Approve
-	if c.Aside && a.Current() != nil {
-		a.putAside(&g)
-		return
-	}
-	if cur := a.CurrentID; cur != "" && g.ParentID == nil {
-		g.ParentID = &cur
-	}
-	if len(a.Generations) == 0 {
-		a.Owner = g.Owner
-	}
-	a.Generations = append([]*Generation{&g}, a.Generations...)
-	a.CurrentID = g.ID
-	a.number(&g)
-	a.ForceRegenerate = ""
-	a.Scorecard = Scorecard{}
-	a.noteDrift(c.Drifted, c.At)
-	switch {
-	case strings.HasPrefix(g.Trigger, "repair:"):
-		a.RepairCountSinceRegen++
-		at := c.At
-		a.LastRepairedAt = &at
-	default:
-		a.RepairCountSinceRegen = 0
-	}
-	a.displace(g)
-}
-
-// putAside keeps the generation beside those that serve, in the place of an earlier one that was put aside.
-func (a *Artifact) putAside(g *Generation) {
-	g.Aside = true
-	a.Generations = slices.DeleteFunc(a.Generations, func(old *Generation) bool { return old.Aside && old.ID != a.CurrentID })
-	a.Generations = append([]*Generation{g}, a.Generations...)
-	a.number(g)
-}
-
-func (a *Artifact) number(g *Generation) {
-	if n, err := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")); err == nil && n > a.Sequence {
-		a.Sequence = n
 	}
 }
 

@@ -267,30 +267,6 @@ func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent
 	return nil, store.ErrConflict
 }
 
-// room returns why there is no room for what the actor makes of the artifact.
-func (o *Operator) room(ctx context.Context, actor string, before, after *agent.Artifact) error {
-	var g growth
-	store.ArtifactBytes(after, g.add)
-	store.ArtifactBytes(before, g.drop)
-	return g.fits(ctx, o, actor)
-}
-
-// growth is by how much an operation makes larger what owners have.
-type growth struct{ store.Sums }
-
-func (g *growth) add(owner string, b store.Bytes)  { g.Sums.Add(owner, b) }
-func (g *growth) drop(owner string, b store.Bytes) { g.Sums.Add(owner, store.Bytes{}.Minus(b)) }
-
-// fits returns why there is no room for what the actor has more, whatever others have less.
-func (g *growth) fits(ctx context.Context, o *Operator, actor string) error {
-	return o.calls.Room(ctx, actor, g.Of(actor))
-}
-
-// roomToRestore returns why nothing can be brought back: how much that is the store alone knows, so that there must be room at all.
-func (o *Operator) roomToRestore(ctx context.Context, actor string) error {
-	return o.calls.Room(ctx, actor, store.Bytes{Tools: 1, Examples: 1})
-}
-
 // changeArtifact makes a person's change of an artifact. Where it is a new beginning for the method, that need not wait any more because programs failed.
 func (o *Operator) changeArtifact(ctx context.Context, revision int64, change agent.ArtifactChange, entry *agent.AuditEntry) (*agent.Artifact, error) {
 	a, err := o.store.ChangeArtifact(ctx, revision, change, entry)
