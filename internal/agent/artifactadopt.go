@@ -37,7 +37,7 @@ func (a *Artifact) adopt(c ArtifactChange) {
 	a.displace(g)
 }
 
-// putAside keeps the generation beside those that serve, in the place of an earlier one that was put aside.
+// putAside keeps the generation without making it current. It replaces an earlier one that was put aside.
 func (a *Artifact) putAside(g *Generation) {
 	g.Aside = true
 	a.Generations = slices.DeleteFunc(a.Generations, func(old *Generation) bool { return old.Aside && old.ID != a.CurrentID })

@@ -118,7 +118,7 @@ type RetentionPolicy struct {
 	SessionFileMiB int `json:"session_file_mib"` // of files of a session, or of an owner's that belong to none
 }
 
-// StoragePolicy says how much of what a namespace may store is one owner's.
+// StoragePolicy bounds the part of a namespace's storage that one owner may fill.
 type StoragePolicy struct {
 	OwnerShare float64 `json:"owner_share"` // of each kind; 0: half where there are access tokens, all where there are none
 }

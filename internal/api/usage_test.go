@@ -35,7 +35,7 @@ func (f *fake) Stored(_ context.Context, owner string) (store.OwnerBytes, error)
 	return store.OwnerBytes{Owner: owner, Bytes: store.Bytes{Tools: 7}}, f.note("Stored")
 }
 
-// Who operates sees what each owner has stored, in pages; who does not, what is their own.
+// Operators get the storage of each owner, in pages; other callers get their own.
 func TestStoredIsListed(t *testing.T) {
 	t.Parallel()
 	tokens, err := access.ParseTokens([]byte("ann 0123456789abcdef scopes=read\nop fedcba9876543210 scopes=read,operate"))

@@ -228,7 +228,7 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	return api.New(w)
 }
 
-// byKind is what is stored as metrics have it.
+// byKind converts stored bytes to the labels of the metric.
 func byKind(b store.Bytes) map[string]int64 {
 	out := map[string]int64{}
 	for _, kind := range store.Kinds() {

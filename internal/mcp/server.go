@@ -161,7 +161,7 @@ func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 // newestVersion is the first whose results must say whether they are complete.
 const newestVersion = "2026-07-28"
 
-// aComplete is an empty result that says that it is complete. The SDK has its own handlers alone say so, and has no other way to set it than to read it.
+// aComplete is an empty result with resultType complete. The SDK sets that private field for its own handlers only; decoding JSON is the one other way.
 var aComplete = func() (r sdk.CallToolResult) {
 	if err := json.Unmarshal([]byte(`{"content": [], "resultType": "complete"}`), &r); err != nil {
 		panic(err) // the text is ours

@@ -34,14 +34,12 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 		return "", nil, err
 	}
 	result := make(chan CallResult, 1)
-	if c != nil {
-		c.unattended = true
-	}
 	if c == nil {
 		result <- replay
 		close(result)
 		return replay.CallID, result, nil
 	}
+	c.unattended = true
 	go func() {
 		res, err := c.perform(ctx)
 		if err != nil {

@@ -26,7 +26,7 @@ func overCap(err error) *agent.Outcome {
 	return &out
 }
 
-// capOfOwner reports whether the outcome is that of a cap, or of a share, of its owner.
+// capOfOwner reports whether the call failed because its owner reached a spending cap or a storage share.
 func capOfOwner(o *agent.Outcome) bool {
 	return o != nil && (o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["scope"] == spend.ScopeOwner || storage.IsFull(o) && o.Metadata["share"] == storage.ShareOwner)
 }

@@ -17,12 +17,12 @@ func (r *Runtime) Room(ctx context.Context, owner string, more store.Bytes) erro
 	return r.o.Storage.Room(ctx, owner, more)
 }
 
-// ListStored says how many bytes owners have, by name, after the name after.
+// ListStored returns the stored bytes of owners, by name, after the name after.
 func (r *Runtime) ListStored(ctx context.Context, after string, limit int) ([]store.OwnerBytes, error) {
 	return r.store.ListStored(ctx, after, limit)
 }
 
-// Stored says how many bytes the owner has.
+// Stored returns the owner's stored bytes.
 func (r *Runtime) Stored(ctx context.Context, owner string) (store.OwnerBytes, error) {
 	s, err := r.store.Stored(ctx, owner)
 	return store.OwnerBytes{Owner: owner, Bytes: s.Own}, err

@@ -174,7 +174,7 @@ func standing(r *Runtime) *agent.Artifact {
 	return a
 }
 
-// An answer of a program that is not kept says so in the log and at its method.
+// Answers of programs that are not kept are marked in the log and counted at the method.
 func TestUnkeptCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()}, map[string][]string{"r.m": {"one", "two", "one"}}, nil)

@@ -60,7 +60,7 @@ func (n *memoryNamespace) stored() (s Sums) {
 	return s
 }
 
-// ownerOf is whose the values of a call are: of the session's owner, else of who the entry names.
+// ownerOf returns the owner of a call's values: the session's owner, otherwise the owner in the log entry.
 func (n *memoryNamespace) ownerOf(session, named string) string {
 	if x := n.sessions[session]; x != nil {
 		return x.session.Owner

@@ -200,7 +200,7 @@ var (
 		`(\d{1,8})(?: tokens)? (?:(?:in|from) the (?:input )?messages|in your prompt|of text input|input tokens|prompt tokens|\x60?inputs?\x60? tokens)`,
 		`(?:keep the first|contains|passed|current length is|token count|request|given:?|n_keep|(?:prompt|input) length)[:=\s]*\(?(\d{2,8})\b`,
 	)
-	// A bound is no figure: vLLM counts only until the prompt does not fit.
+	// This is a lower bound, not the prompt's size: vLLM counts only until the prompt does not fit.
 	atLeast       = regexp.MustCompile(`at least \d+`)
 	saysRequested = patterns(`requested (?:about |up to )?(\d{2,8}) tokens`, `requested tokens \((\d{2,8})\)`, `requested (\d{2,8})\b`)
 	// A server could not read what the model said, and does not repeat it: llama.cpp.

@@ -15,7 +15,7 @@ const (
 	ShareDisk      = "disk"
 )
 
-// A FullError says whose share of what is full.
+// A FullError names the share that is full, and its kind.
 type FullError struct {
 	Of    string // the kind, as in store.Kinds
 	Share string
@@ -37,7 +37,7 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("%s: %s has %d bytes of %d", e.Of, who, e.Used, e.Limit)
 }
 
-// Hint says what makes room.
+// Hint returns how to make room.
 func (e *FullError) Hint() string {
 	if e.Share == ShareNamespace {
 		return e.hint() + " Those of others are deleted by whoever operates the namespace; GET /v1/usage says whose take how much."
@@ -67,7 +67,7 @@ func (e *FullError) Details() map[string]any {
 	return map[string]any{"share": e.Share, "used": e.Used, "limit": e.Limit, "of": e.Of}
 }
 
-// Outcome is that of a call that ended for want of room. It says nothing of a program.
+// Outcome returns the outcome of a call that failed because a share is full. It does not count against the program.
 func (e *FullError) Outcome() agent.Outcome {
 	o := agent.Failed(agent.ErrResourceExhausted, "there is no room for "+e.Error()+". "+e.Hint())
 	o.Retriable, o.Metadata = false, e.Details()

@@ -72,7 +72,7 @@ func (s *Shares) OwnerShare(p *agent.Policy) float64 {
 type Bound struct {
 	Share       string // one of the Share constants
 	Used, Limit int64
-	hidden      bool  // Used or Limit says what others hold
+	hidden      bool  // Used or Limit would reveal the bytes of others
 	of          int64 // Used, of the namespace alone, where that is of all
 }
 
@@ -111,7 +111,7 @@ func (s *Shares) bounds(held *store.Stored, kind string) (own, space Bound) {
 	return own, space
 }
 
-// Room returns a *FullError where the owner cannot have that much more of the kinds of which it says how much, or the error of the store.
+// Room returns a *FullError if a kind in more exceeds a bound of the owner or the namespace, or the store's error.
 func (s *Shares) Room(ctx context.Context, owner string, more store.Bytes) error {
 	return s.counted(s.look(ctx, owner, more))
 }
@@ -171,7 +171,7 @@ func (s *Shares) look(ctx context.Context, owner string, more store.Bytes) error
 	return s.fit(held, owner, more)
 }
 
-// fit returns the bound that has no room beside what is stored and held. The caller holds mu.
+// fit returns a *FullError if more exceeds a bound, counting stored and pending bytes. The caller holds mu.
 func (s *Shares) fit(held store.Stored, owner string, more store.Bytes) error {
 	held.Own.Add(s.pending.Of(owner))
 	held.All.Add(s.pending.All)

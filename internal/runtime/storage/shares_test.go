@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// sums is a store of which the sums alone are known.
+// sums is a store that implements Stored only.
 type sums struct {
 	store.Namespace
 	held store.Stored
@@ -130,7 +130,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// A store that fails is no lack of room; without shares there is room for all.
+// A failing store is not a full share; nil Shares have no bounds.
 func TestRoomOfOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, false, store.Bytes{Values: 1})

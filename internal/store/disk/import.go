@@ -31,7 +31,7 @@ func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agen
 	}); err != nil {
 		return in, err
 	}
-	o.recount = true // an archive says what it likes
+	o.recount = true // sums in an archive are not trusted
 	s, err := Open(dir, o)
 	if errors.Is(err, store.ErrInUse) {
 		return in, err

@@ -29,7 +29,7 @@ type Options struct {
 	Sessions   uint64        // bytes of sessions held in memory beside those in use
 	Artifacts  uint64        // bytes of artifacts held in memory beside those in use
 
-	recount bool         // what a checkpoint says of stored bytes is not believed
+	recount bool         // ignore the sums in the checkpoint
 	order   *locks.Order // panics when locks are taken in the wrong order; nil checks nothing
 }
 

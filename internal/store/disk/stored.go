@@ -32,7 +32,7 @@ type stored struct {
 
 func newStored(n *namespace) *stored { return &stored{n: n, written: map[string]int64{}} }
 
-// storedDoc is what a checkpoint says of it.
+// storedDoc holds the sums in a checkpoint.
 type storedDoc struct {
 	Owners []store.OwnerBytes `json:"owners"`
 	Values map[string]int64   `json:"values"`       // by owner, of the lines up to the checkpoint's place
@@ -142,7 +142,7 @@ func (p *stored) gather() *store.Sums {
 	return &kept
 }
 
-// load takes over what a checkpoint says.
+// load reads the sums of a checkpoint.
 func (p *stored) load(at *checkpointed) {
 	if at == nil || at.Stored == nil || p.n.o.recount {
 		p.anew.all = true

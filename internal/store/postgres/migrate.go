@@ -15,7 +15,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// written are the migrations that are no SQL.
+// written returns the migrations that are written in Go.
 func written() []*goose.Migration {
 	return []*goose.Migration{goose.NewGoMigration(8, &goose.GoFunc{RunTx: countTools}, nil)}
 }
