@@ -55,8 +55,8 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 		return o.recommended(ctx, out, q, advice[w.Of]), nil
 	}
 	a, err := o.store.Artifact(ctx, w.Role, w.Method)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // it is gone
+	if errors.Is(err, store.ErrNotFound) || err == nil && !w.StandsIn(a) {
+		return nil, nil //nolint:nilnil // it is gone, or decided
 	}
 	if err != nil {
 		return nil, err
@@ -67,10 +67,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	case overview.Correction:
 		return o.corrected(ctx, out, w, q, a), nil
 	}
-	g := a.Find(w.Of)
-	if g == nil || g != a.Current() {
-		return nil, nil //nolint:nilnil // another program took its place
-	}
+	g := a.Current()
 	evidence := o.programEvidence(a, g)
 	out.Evidence = evidence
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
@@ -186,9 +183,6 @@ func (o *Operator) programEvidence(a *agent.Artifact, g *agent.Generation) Progr
 // corrected says of a correction what is known.
 func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery, a *agent.Artifact) *Waiting {
 	wrongs := a.Corrections()
-	if len(wrongs) == 0 || a.CurrentID != w.Of {
-		return nil
-	}
 	e := CorrectionEvidence{Generation: w.Of, Correction: agent.Correction{State: agent.CorrectionNone}, Wrong: []agent.Verdict{}, WrongCount: len(wrongs)}
 	if a.Correction != nil {
 		e.Correction = *a.Correction

@@ -340,8 +340,22 @@ func TestWaits(t *testing.T) {
 	want("a new host", Effects)
 	h.change("r", "m", agent.ArtifactChange{Manifest: &agent.Manifest{Effects: agent.Effects{Hosts: []string{"other.example.org"}}, ApprovedBy: "ann"}})
 	want("a manifest that lacks it", Effects)
+	listed, err := h.Waits(t.Context(), &p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stands := func() bool {
+		a, err := h.store.Artifact(t.Context(), "r", "m")
+		return err == nil && listed[0].StandsIn(a)
+	}
+	if !stands() {
+		t.Error("what waits does not stand in the artifact")
+	}
 	h.change("r", "m", agent.ArtifactChange{Manifest: &agent.Manifest{Effects: agent.Effects{Hosts: []string{"*"}}, ApprovedBy: "ann"}})
 	want("allowed")
+	if stands() {
+		t.Error("what was decided since it was listed stands in the artifact")
+	}
 
 	h.change("r", "m", agent.ArtifactChange{Example: &x})
 	if err := h.store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}}, agent.AuditEntry{ID: "aud_1"}); err != nil {

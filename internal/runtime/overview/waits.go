@@ -64,6 +64,11 @@ func (o *Overview) Waits(ctx context.Context, p *agent.Policy) ([]Wait, error) {
 	return out, nil
 }
 
+// StandsIn reports whether it waits in the artifact, whatever the policy. What Waits returns may have been decided at another replica meanwhile.
+func (w *Wait) StandsIn(a *agent.Artifact) bool {
+	return slices.ContainsFunc(waitsOf(a), func(now Wait) bool { return now.ID == w.ID })
+}
+
 // waitsOf lists what may wait, whatever the policy.
 func waitsOf(a *agent.Artifact) (out []Wait) {
 	add := func(w Wait, of string, since time.Time) {
