@@ -2612,6 +2612,9 @@ type Artifact struct {
 	// ShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
 	ShownTo      *ArtifactShownTo `json:"shown_to,omitempty"`
 	SuccessCount int              `json:"success_count"`
+
+	// UnkeptCalls Calls that new programs answered which were not kept, while this was switched off or quarantined.
+	UnkeptCalls *int `json:"unkept_calls,omitempty"`
 }
 
 // ArtifactLifecycleState defines model for Artifact.LifecycleState.
@@ -2856,10 +2859,13 @@ type Call struct {
 	ProgramSource string `json:"program_source"`
 
 	// ProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
-	ProgramTier     *CallProgramTier `json:"program_tier,omitempty"`
-	RepairAttempted bool             `json:"repair_attempted"`
-	RepairSucceeded bool             `json:"repair_succeeded"`
-	Replayable      bool             `json:"replayable"`
+	ProgramTier *CallProgramTier `json:"program_tier,omitempty"`
+
+	// ProgramUnkept The program answered while what is stored was switched off or quarantined, and was not kept.
+	ProgramUnkept   *bool `json:"program_unkept,omitempty"`
+	RepairAttempted bool  `json:"repair_attempted"`
+	RepairSucceeded bool  `json:"repair_succeeded"`
+	Replayable      bool  `json:"replayable"`
 
 	// ReplayableCode The same, to compare with. Erased: the arguments and the value are gone with the session. Missing in events of calls as they end.
 	ReplayableCode *CallReplayableCode `json:"replayable_code,omitempty"`
@@ -3878,10 +3884,13 @@ type LogEntry struct {
 	ProgramSource string `json:"program_source"`
 
 	// ProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
-	ProgramTier     *LogEntryProgramTier `json:"program_tier,omitempty"`
-	RepairAttempted bool                 `json:"repair_attempted"`
-	RepairSucceeded bool                 `json:"repair_succeeded"`
-	Replayable      bool                 `json:"replayable"`
+	ProgramTier *LogEntryProgramTier `json:"program_tier,omitempty"`
+
+	// ProgramUnkept The program answered while what is stored was switched off or quarantined, and was not kept.
+	ProgramUnkept   *bool `json:"program_unkept,omitempty"`
+	RepairAttempted bool  `json:"repair_attempted"`
+	RepairSucceeded bool  `json:"repair_succeeded"`
+	Replayable      bool  `json:"replayable"`
 
 	// ReplayableCode The same, to compare with. Erased: the arguments and the value are gone with the session. Missing in events of calls as they end.
 	ReplayableCode *LogEntryReplayableCode `json:"replayable_code,omitempty"`
