@@ -8,43 +8,36 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// historyKey is the context key under which a program that names it literally finds the session's records. What the
-// stored context holds there, by a client's hand, is kept aside: it is neither shown nor changed.
-const historyKey = "conversation_history"
+// historyKey is the context key under which programs and clients find the session's records. They are never stored there. What a client stored
+// under the key is neither shown nor changed.
+const historyKey = report.ContextHistory
 
-// namesHistory reports whether the program names the key, so that others pay nothing for it.
-func namesHistory(f *report.Facts) bool {
-	return f != nil && slices.Contains(f.ContextReads, historyKey)
-}
-
-// contextFor is the context that the generation's program sees: the call's, and the records where the program names
-// them. A history that cannot be read is an empty one.
-func (c *selected) contextFor(ctx context.Context, g *agent.Generation, h *host) map[string]json.RawMessage {
-	if !namesHistory(c.r.facts.of(g)) {
-		return c.memory
-	}
-	records, err := h.History(ctx, false, false, 0, 0)
+// records are those of the session that History gives to a program, oldest first.
+func (r *Runtime) records(ctx context.Context, session string, q store.HistoryQuery) (json.RawMessage, error) {
+	p, err := r.store.History(ctx, session, q)
 	if err != nil {
-		records = json.RawMessage("[]")
+		return nil, err
 	}
-	seen := make(map[string]json.RawMessage, len(c.memory)+1)
-	maps.Copy(seen, c.memory)
-	seen[historyKey] = records
-	return seen
+	if q.Desc {
+		slices.Reverse(p.Records)
+	}
+	return rawArray(p.Records), nil
 }
 
-// shownContext returns a stored context as clients see it: conversation_history is an array, empty if the stored value is
-// missing or not an array.
-func shownContext(stored map[string]json.RawMessage, err error) (map[string]json.RawMessage, error) {
-	if err != nil || agent.Kind(stored[historyKey]) == "array" {
-		return stored, err
-	}
+// wholeHistory are the newest records of a session, nested ones too if all.
+func wholeHistory(all bool) store.HistoryQuery {
+	return store.HistoryQuery{Limit: maxHistoryRecords, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: !all}
+}
+
+// shownContext is a stored context as clients see it: with the session's records.
+func shownContext(stored map[string]json.RawMessage, records json.RawMessage) map[string]json.RawMessage {
 	shown := make(map[string]json.RawMessage, len(stored)+1)
 	maps.Copy(shown, stored)
-	shown[historyKey] = json.RawMessage("[]")
-	return shown, nil
+	shown[historyKey] = records
+	return shown
 }
 
 // withoutHistory takes the records out of what a program did to its context: they are a copy, and never written back.

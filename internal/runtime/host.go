@@ -200,21 +200,14 @@ func objectOrNothing(raw json.RawMessage) json.RawMessage {
 
 // History gives records of the session, oldest first: a page by seq, or the newest that fit the bounds.
 func (h *host) History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error) {
-	q := store.HistoryQuery{Limit: maxHistoryRecords, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: !all}
+	q := wholeHistory(all)
 	if page {
 		if limit <= 0 || limit > 1000 {
 			limit = 1000
 		}
 		q = store.HistoryQuery{After: max(0, after), Limit: limit, Bytes: maxHistoryBytes}
 	}
-	p, err := h.call.r.store.History(ctx, h.call.session.ID, q)
-	if err != nil {
-		return nil, err
-	}
-	if q.Desc {
-		slices.Reverse(p.Records)
-	}
-	return rawArray(p.Records), nil
+	return h.call.r.records(ctx, h.call.session.ID, q)
 }
 
 // Content gives a stored result, or nothing.

@@ -71,7 +71,7 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
 	e.ProgramDoubted, e.ProgramUnkept = a.doubted(), a.unkept
 	if f := a.facts; f != nil {
-		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.HistoryAccess || namesHistory(f), f.HistoryPatterns, f.CapabilityPatterns
+		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.NamesHistory(), f.HistoryPatterns, f.CapabilityPatterns
 	}
 	if a.kept {
 		e.ContractValidationApplied, e.ContractValidationPassed = a.last.checked, a.last.passed()
@@ -98,8 +98,6 @@ func (a *answered) replayable(e *agent.LogEntry) {
 		e.ReplayableReason = agent.ReasonMasked
 	case a.hidden:
 		e.ReplayableReason = agent.ReasonMaskedEffects
-	case namesHistory(a.facts):
-		e.ReplayableReason = agent.ReasonHistory
 	case a.kept && a.last.result.Effects.Truncated:
 		e.ReplayableReason = agent.ReasonManyEffects
 	default:

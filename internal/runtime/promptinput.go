@@ -81,11 +81,12 @@ func (c *selected) wish() string {
 
 // previewHistory gives the model the number of records and a summary of the latest few, never their values.
 func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: max(1, c.policy.HistoryPreviewLimit), Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: true})
+	page, err := c.r.store.History(ctx, c.session.ID, wholeHistory(false))
 	if err != nil {
+		in.HistoryCount = -1
 		return
 	}
-	in.HistoryCount = page.Size
+	in.HistoryCount = len(page.Records)
 	for i := min(len(page.Records), c.policy.HistoryPreviewLimit) - 1; i >= 0; i-- {
 		var rec agent.Record
 		if json.Unmarshal(page.Records[i], &rec) != nil {

@@ -42,7 +42,7 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 		return nil, false
 	}
 	facts := a.result.Facts
-	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(a.takes, g.Fixtures, in.args, in.kwargs) ||
+	if facts == nil || facts.NamesHistory() || facts.UsesContent || !g.Cacheable || hasInput(a.takes, g.Fixtures, in.args, in.kwargs) ||
 		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(in.args, in.kwargs) {
 		return nil, false
 	}

@@ -138,9 +138,14 @@ func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
 	return r.store.DeleteSession(ctx, id, &entry)
 }
 
-// Context returns the session's context by top-level key. Its conversation_history is always an array: see shownContext.
+// Context returns the session's context by top-level key, with its records as conversation_history: see shownContext.
 func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMessage, error) {
-	return shownContext(r.store.Context(ctx, id))
+	stored, err := r.store.Context(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	records, err := r.records(ctx, id, wholeHistory(false))
+	return shownContext(stored, records), err
 }
 
 // PatchContext applies a JSON merge patch (RFC 7396) and returns the whole context. It waits for the session's turn, so
@@ -188,7 +193,12 @@ func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json
 		return nil, err
 	}
 	entry.After = r.audited(before, change)
-	return shownContext(r.store.ChangeContext(ctx, id, epoch, change, &entry))
+	records, err := r.records(ctx, id, wholeHistory(false)) // before the change, so that it fails alone
+	if err != nil {
+		return nil, err
+	}
+	after, err := r.store.ChangeContext(ctx, id, epoch, change, &entry)
+	return shownContext(after, records), err
 }
 
 // audited is what the audit trail keeps of the keys that change.

@@ -7477,7 +7477,7 @@ type ClientInterface interface {
 
 	// GetContext Get the context
 	//
-	// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`. Needs the scope `read`.
+	// The whole context of the session, by top-level key. `conversation_history` has the records that `call.History()` gives to programs, the newest 10,000 of at most 8 MiB; all are at `/v1/sessions/{id}/history`. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/sessions/{id}/context (the `GetContext` operationId).
 	GetContext(ctx context.Context, id SessionID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9243,7 +9243,7 @@ func (c *Client) CreateCall(ctx context.Context, id SessionID, params *CreateCal
 
 // GetContext Get the context
 //
-// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`. Needs the scope `read`.
+// The whole context of the session, by top-level key. `conversation_history` has the records that `call.History()` gives to programs, the newest 10,000 of at most 8 MiB; all are at `/v1/sessions/{id}/history`. Needs the scope `read`.
 //
 // Corresponds with GET /v1/sessions/{id}/context (the `GetContext` operationId).
 func (c *Client) GetContext(ctx context.Context, id SessionID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -16177,7 +16177,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetContextWithResponse Get the context
 	//
-	// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`. Needs the scope `read`.
+	// The whole context of the session, by top-level key. `conversation_history` has the records that `call.History()` gives to programs, the newest 10,000 of at most 8 MiB; all are at `/v1/sessions/{id}/history`. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -26646,7 +26646,7 @@ func (c *ClientWithResponses) CreateCallWithResponse(ctx context.Context, id Ses
 
 // GetContextWithResponse Get the context
 //
-// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`. Needs the scope `read`.
+// The whole context of the session, by top-level key. `conversation_history` has the records that `call.History()` gives to programs, the newest 10,000 of at most 8 MiB; all are at `/v1/sessions/{id}/history`. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

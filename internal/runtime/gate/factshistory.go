@@ -6,6 +6,8 @@ import (
 	"go/token"
 	"go/types"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // aliases finds the variables that hold history or context, following plain assignments until nothing new is found.
@@ -88,16 +90,13 @@ func isCall(e ast.Expr) bool {
 	return ok
 }
 
-// contextHistory is the context key under which programs find the records of their session.
-const contextHistory = "conversation_history"
-
 func (ff *factFinder) isHistory(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.TypeAssertExpr:
 		return ff.isHistory(e.X)
 	case *ast.IndexExpr:
 		key := ff.c.info.Types[e.Index].Value
-		return ff.isContext(e.X) && key != nil && key.Kind() == constant.String && constant.StringVal(key) == contextHistory
+		return ff.isContext(e.X) && key != nil && key.Kind() == constant.String && constant.StringVal(key) == report.ContextHistory
 	case *ast.Ident:
 		obj := ff.c.info.ObjectOf(e)
 		return obj != nil && ff.history[obj]

@@ -72,7 +72,7 @@ type Input struct {
 	OneOff       bool               // the method takes free text (ask, chat ...): its programs are not kept
 	Wish         string             // an operator's reason to ask for a new program; empty when nobody asked
 
-	HistoryCount  int             // of records in the session
+	HistoryCount  int             // of the records that History gives to a program; negative where it is not known
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
 	Turns         []Turn          // of a method that takes free text: what was said before, oldest first
 

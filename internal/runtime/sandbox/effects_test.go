@@ -172,6 +172,8 @@ func replayed() map[string]string {
 		"maps":    program("m := map[string]int{}\nfor i := range 20 {\n\tm[strconv.Itoa(i)] = i\n}\nvar out []string\nfor k := range m {\n\tout = append(out, k)\n}\nreturn out, nil", "strconv"),
 		"context": program("n, _ := call.Context[\"n\"].(float64)\ncall.Context[\"n\"] = n + 1\nreturn n, nil"),
 		"history": program("return call.History(), nil"),
+		"named":   program("return call.Context[\"conversation_history\"], nil"),
+		"ranged":  program("out := map[string]any{}\nfor k, v := range call.Context {\n\tout[k] = v\n}\nreturn out, nil"),
 		"nested":  program("o := call.Tool(\"adder\").Call(\"add\", 1, 2)\nreturn o.Value, nil"),
 		"refused": program("o := call.Delegate(\"bad\", recurgent.Contract{}).Call(\"x\")\nreturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)"),
 		"denied":  program("_, err := call.Fetch(\"https://127.0.0.1/\")\nreturn nil, err"),

@@ -26,6 +26,7 @@ type exchange struct {
 	strange int   // frames of unknown kinds
 	nested  int
 	fetches []Fetch
+	records json.RawMessage // of the session, in the program's context; nil where it does not look
 	held    func() // lets go of what the last answer holds in memory; nil for nothing
 	slept   time.Duration
 	host    time.Duration // waited for others; what the daemon itself does is the program's time

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"hash"
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
@@ -172,6 +173,11 @@ func sameAnswer(op string, today json.RawMessage, want string) (json.RawMessage,
 func digest(b []byte) string {
 	s := sha256.Sum256(b)
 	return base64.RawStdEncoding.EncodeToString(s[:])
+}
+
+// has reports whether the recorded run asked the question.
+func (j *journal) has(op string, params json.RawMessage) bool {
+	return slices.ContainsFunc(j.served.Asks, func(e journalEntry) bool { return e.Op == op && bytes.Equal(e.Params, params) })
 }
 
 // find takes the first unused entry that answers the question: the same one, or a fetch of the same address with

@@ -224,7 +224,11 @@ func (p *Pool) runEngine(ctx context.Context, x *exchange) Result {
 // use has the runner run its program for the request, and keeps the runner or ends it.
 func (p *Pool) use(ctx context.Context, r *runner, x *exchange, deadline time.Time) Result {
 	running := time.Now()
-	res := r.runOnce(ctx, x.req, deadline, x)
+	x.until = deadline
+	res := Result{Failure: x.bringRecords(ctx, r.facts)}
+	if res.Failure == nil {
+		res = r.runOnce(ctx, x.req, deadline, x)
+	}
 	x.files.closeAll()
 	ended := time.Now()
 	r.unwatched()

@@ -105,11 +105,18 @@ func TestContext(t *testing.T) {
 	}
 	d.WantValue(d.Call(s, "increment"), 21, "persisted")
 	d.WantError(d.Call(s, "spoil"), "not_today")
-	if got := d.Get(context); !rig.Equal(map[string]any{"value": 21, "conversation_history": []any{}}, got) {
+	remembered := func(c map[string]any) map[string]any { // besides the records
+		if records, ok := c["conversation_history"].([]any); !ok || len(records) != len(d.History(s)) {
+			t.Errorf("the context shows %v", c)
+		}
+		delete(c, "conversation_history")
+		return c
+	}
+	if got := remembered(d.Get(context)); !rig.Equal(map[string]any{"value": 21}, got) {
 		t.Errorf("context after a failed call: got %v, want value 21", got)
 	}
 	patched := d.Send(http.MethodPatch, context, []byte(`{"value":null,"a":{"b":1}}`), map[string]string{"Content-Type": "application/merge-patch+json"})
-	if !rig.Equal(map[string]any{"a": map[string]any{"b": 1}, "conversation_history": []any{}}, patched.Object(t)) {
+	if !rig.Equal(map[string]any{"a": map[string]any{"b": 1}}, remembered(patched.Object(t))) {
 		t.Errorf("merge patch: %s", patched.Body)
 	}
 	for method, want := range map[string]any{"value=": "setter", "a": "context", "increment": "artifact", "unheard_of": nil} {

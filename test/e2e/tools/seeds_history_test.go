@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt/prompttest"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -13,25 +15,30 @@ import (
 func TestSeed000Line103(t *testing.T) {
 	t.Parallel()
 	count := rig.Program("\tl, ok := call.Context[\"conversation_history\"].([]any)\n\treturn map[string]any{\"array\": ok, \"records\": len(l)}, nil")
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"assistant.count": {count}}))
+	ranged := rig.Program("\tfor key, v := range call.Context {\n\t\tif list, ok := v.([]any); ok && key == \"conversation_history\" {\n\t\t\treturn len(list), nil\n\t\t}\n\t}\n\treturn -1, nil")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"assistant.count": {count}, "assistant.ranged": {ranged}}))
 	s := d.Session("assistant")
 	path := "/v1/sessions/" + s + "/context"
-	for i, tt := range []struct {
-		stored string // by a merge patch
-		want   any
-	}{{`{}`, []any{}}, {`{"conversation_history": "broken"}`, []any{}}, {`{"conversation_history": {"a": 1}}`, []any{}}, {`{"conversation_history": 5}`, []any{}},
-		{`{"conversation_history": [1]}`, []any{1}}, {`{"conversation_history": null, "other": 1}`, []any{}}} {
-		patched := d.Send(http.MethodPatch, path, []byte(tt.stored), map[string]string{"Content-Type": "application/merge-patch+json"})
-		if patched.Status != http.StatusOK || !rig.Equal(tt.want, patched.Object(t)["conversation_history"]) {
-			t.Errorf("patched with %s: status %d, %s", tt.stored, patched.Status, patched.Body)
-		}
-		if got := d.Get(path); !rig.Equal(tt.want, got["conversation_history"]) {
-			t.Errorf("after %s the context is %v", tt.stored, got)
+	for i, stored := range []string{`{}`, `{"conversation_history": "broken"}`, `{"conversation_history": {"a": 1}}`, `{"conversation_history": 5}`,
+		`{"conversation_history": [1]}`, `{"conversation_history": null, "other": 1}`} { // by a merge patch
+		patched := d.Send(http.MethodPatch, path, []byte(stored), map[string]string{"Content-Type": "application/merge-patch+json"})
+		for _, shown := range []object{patched.Object(t), d.Get(path)} {
+			if records, ok := shown["conversation_history"].([]any); patched.Status != http.StatusOK || !ok || len(records) != i {
+				t.Errorf("after %s: status %d, %v", stored, patched.Status, shown)
+			}
 		}
 		d.WantValue(d.Call(s, "count"), object{"array": true, "records": i}, "")
 	}
 	if got := d.Get(path); got["other"] != 1.0 {
 		t.Errorf("the rest of the context is gone: %v", got)
+	}
+	got := d.Call(s, "ranged")
+	d.WantValue(got, 6, "generated")
+	if e := d.LogOf(got); e["history_access_detected"] != true || e["replayable"] != true {
+		t.Errorf("the log: access %v, replayable %v", e["history_access_detected"], e["replayable"])
+	}
+	if r := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+got.CallID+"/replay", object{}).Object(t); r["equal"] != true {
+		t.Errorf("replayed: %v", r)
 	}
 }
 
@@ -94,5 +101,34 @@ func TestSeed002Line13(t *testing.T) {
 		if text != current["none"] {
 			t.Errorf("with a history as %s the current request is\n%s\nand not\n%s", name, text, current["none"])
 		}
+	}
+}
+
+// 000:138, 254: every request has the block about the history, the first of a session too, and its count is that of the records which call.History() gives:
+// without those of nested calls.
+func TestSeed000Line138(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"assistant.parent": {rig.Program("\treturn call.Tool(\"helper\").Call(\"one\").Value, nil")}, "helper.one": {rig.Program("\treturn 1, nil")},
+		"assistant.count": {rig.Program("\treturn len(call.History()), nil")}})
+	d := rig.Start(t, m)
+	s := d.Session("assistant")
+	records := func(question int) int {
+		var messages []provider.Message
+		for _, x := range rig.Messages(t, m, question) {
+			messages = append(messages, provider.Message{Role: x[0], Content: x[1]})
+		}
+		block, err := prompttest.Check(messages)
+		if err != nil {
+			t.Error(err)
+		}
+		return block.Records
+	}
+	d.WantValue(d.Call(s, "parent"), 1, "generated")
+	if n := records(0); n != 0 {
+		t.Errorf("the first request counts %d records", n)
+	}
+	d.WantValue(d.Call(s, "count"), 1, "generated")
+	if n, all := records(-1), len(d.History(s)); n != 1 || all != 3 {
+		t.Errorf("the request counts %d records of %d", n, all)
 	}
 }

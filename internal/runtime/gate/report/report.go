@@ -3,6 +3,8 @@
 // gate.
 package report
 
+import "slices"
+
 // Types of refusals.
 const (
 	InvalidCode      = "invalid_code"
@@ -48,6 +50,21 @@ type Facts struct {
 	Tools  []string `json:"tools,omitempty"`  // role.method
 
 	Interface string `json:"interface,omitempty"` // JSON of what the program reads and returns, inferred; as text, since facts nest a few levels only
+}
+
+// ContextHistory is the context key under which a program finds the records of its session.
+const ContextHistory = "conversation_history"
+
+// FindsRecords reports whether the program may come upon the session's records in its context: it uses the context as a whole, or by a key that is
+// theirs or not a constant.
+func (f *Facts) FindsRecords() bool {
+	return slices.Contains(f.ContextReads, ContextHistory) || slices.Contains(f.ContextReads, "*")
+}
+
+// NamesHistory reports whether the program's text names the session's records.
+func (f *Facts) NamesHistory() bool {
+	return f.HistoryAccess || slices.Contains(f.ContextReads, ContextHistory) ||
+		slices.Contains(f.ContextReads, "*") && slices.Contains(f.Literals, `"`+ContextHistory+`"`)
 }
 
 // Engines, and the settings that say which programs each runs.

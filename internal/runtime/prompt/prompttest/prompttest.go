@@ -27,7 +27,7 @@ const Reminder = "The full history is reachable at run time through call.History
 // maxBlock bounds the history block of a user message, in bytes, whatever the length of the history.
 const maxBlock = 4 << 10
 
-var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) + `\n</conversation_history>`)
+var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (?:(0)|(\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) + `)\n</conversation_history>`)
 
 // HistoryBlock is what the history block of a request says.
 type HistoryBlock struct {
@@ -53,9 +53,6 @@ func Check(messages []provider.Message) (HistoryBlock, error) {
 		}
 	}
 	found := block.FindStringSubmatch(user) // the first: what strangers wrote behind it cannot stand in
-	if found == nil && !strings.Contains(user, "<conversation_history>") {
-		return b, nil // no records
-	}
 	if found == nil {
 		return b, fmt.Errorf("the user message has no block about the history:\n%.2000s", user)
 	}
@@ -63,10 +60,10 @@ func Check(messages []provider.Message) (HistoryBlock, error) {
 		return b, fmt.Errorf("the history block has %d bytes, more than %d", len(found[0]), maxBlock)
 	}
 	var err error
-	if b.Records, err = strconv.Atoi(found[1]); err != nil {
+	if b.Records, err = strconv.Atoi(found[1] + found[2]); err != nil {
 		return b, fmt.Errorf("count of records: %w", err)
 	}
-	for line := range strings.Lines(found[2]) {
+	for line := range strings.Lines(found[3]) {
 		summary := map[string]any{}
 		if err := json.Unmarshal([]byte(line), &summary); err != nil {
 			return b, fmt.Errorf("summary %q: %w", line, err)

@@ -76,7 +76,7 @@ function Session({ id }) {
         ]} empty=${html`<p class="quiet">It has no calls yet.</p>`} /></${Section}>
       </div><div>
         <${Section} title="Facts"><${Facts} of=${[['Session', html`<code>${s.id}</code>`], ['Owner', s.owner], ['Model', s.model], ['Began', fullTime(s.created_at)], ['Last change', ago(s.updated_at)], ['Calls', count(s.history_size)], ['Kept', s.ephemeral ? 'a short time: it is ephemeral' : 'as the policy says']]} /></${Section}>
-        <${Section} title="Context" note="What programs remember between calls."><${Shown} of=${context}>${(/** @type {any} */ c) => Object.keys(c).length ? html`<${Json} value=${c} />` : html`<p class="quiet">It is empty.</p>`}</${Shown}></${Section}>
+        <${Section} title="Context" note="What programs remember between calls."><${Shown} of=${context}>${(/** @type {any} */ { conversation_history: _, ...c }) => Object.keys(c).length ? html`<${Json} value=${c} />` : html`<p class="quiet">It is empty.</p>`}</${Shown}></${Section}>
         ${s.contract && Object.values(s.contract).some(Boolean) && html`<${Section} title="Contract"><${Json} value=${s.contract} /></${Section}>`}
       </div></div>`}</${Shown}>`}
   </${Page}>`;

@@ -1,0 +1,60 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+)
+
+// A program finds the session's records in its context, whichever way it reads it. One that cannot come upon them costs no reading.
+func TestRecordsInContext(t *testing.T) {
+	p := gatePool(t, nil)
+	const key = `"conversation_history"`
+	found := map[string]string{
+		"by name":     "list := call.Context[" + key + "].([]any)\nreturn len(list), nil",
+		"by constant": "const key = " + key + "\nmemory := call.Context\nreturn len(memory[key].([]any)), nil",
+		"computed":    "keys := []string{\"n\", " + key + "}\nlist := call.Context[keys[1]].([]any)\nreturn len(list), nil",
+		"ranged":      "for k, v := range call.Context {\n\tif k == " + key + " {\n\t\treturn len(v.([]any)), nil\n\t}\n}\nreturn -1, nil",
+		"closure":     "get := func(k string) any { return call.Context[k] }\nreturn len(get(" + key + ").([]any)), nil",
+		"field":       "type state struct{ memory map[string]any }\ns := state{call.Context}\nreturn len(s.memory[" + key + "].([]any)), nil",
+		"encoded":     "raw, err := json.Marshal(call.Context)\nif err != nil {\n\treturn nil, err\n}\nvar back map[string][]any\nif err := json.Unmarshal(raw, &back); err != nil {\n\treturn nil, err\n}\nreturn len(back[" + key + "]), nil",
+		"copied":      "return len(maps.Clone(call.Context)[" + key + "].([]any)), nil",
+	}
+	imports := map[string][]string{"encoded": {"encoding/json"}, "copied": {"maps"}}
+	for name, body := range found {
+		h := &fakeHost{history: `[{"call_id":"a"},{"call_id":"b"}]`}
+		req := request(program(body, imports[name]...))
+		req.Context = map[string]json.RawMessage{report.ContextHistory: json_(`"a client's"`)}
+		if name == "encoded" {
+			req.Context = nil
+		}
+		if got := p.Run(t.Context(), req, h); string(got.Value) != "2" {
+			t.Errorf("%s: %s, %+v", name, got.Value, got.Failure)
+		}
+	}
+	for name, body := range map[string]string{
+		"other key": "call.Context[\"n\"] = call.Context[\"m\"]\nreturn 2, nil",
+		"no use":    "return len(call.Args), nil",
+	} {
+		h := &fakeHost{history: `[]`}
+		h.onHistory = func(context.Context) { t.Errorf("%s: the history was read", name) }
+		if got := p.Run(t.Context(), request(program(body), 1, 2), h); string(got.Value) != "2" {
+			t.Errorf("%s: %s, %+v", name, got.Value, got.Failure)
+		}
+	}
+}
+
+// A run of before the records were a question is run again as it was; a program that names them is not compared with one that did not look.
+func TestRecordsOfOldJournals(t *testing.T) {
+	p := gatePool(t, nil)
+	old := Recording{Request: request(program("key := call.Arg(0, \"key\").(string)\n_, has := call.Context[key]\nreturn has, nil"), "n"), Journal: json_(`{"v":1,"context":{"n":1}}`), Value: json_("true")}
+	if cmp, err := Replay(t.Context(), p, old, &refusingHost{}); err != nil || !cmp.Equal {
+		t.Errorf("a computed key: %+v, %v", cmp, err)
+	}
+	old.Request = request(program("return call.Context[\"conversation_history\"], nil"))
+	if cmp, err := Replay(t.Context(), p, old, &refusingHost{}); err != nil || cmp.Diverged == "" {
+		t.Errorf("a named key: %+v, %v", cmp, err)
+	}
+}
