@@ -44,7 +44,9 @@ func Check(messages []provider.Message) (HistoryBlock, error) {
 		case "system":
 			system += m.Content
 		case "user":
-			user = m.Content
+			if user == "" || strings.Contains(m.Content, "<conversation_history>") { // not what asks for another form of the answer
+				user = m.Content
+			}
 		}
 	}
 	for _, line := range Guidance() {
