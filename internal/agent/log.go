@@ -113,6 +113,7 @@ type LogEntry struct {
 	ProgramTier                   string    `json:"program_tier,omitempty"`    // engine, beside program_engine
 	ProgramDoubted                bool      `json:"program_doubted,omitempty"` // a person had called an answer of it wrong
 	ProgramUnkept                 bool      `json:"program_unkept,omitempty"`  // it answered while what is stored was switched off or quarantined, and was not kept
+	PromptTools                   []string  `json:"prompt_tools,omitempty"`    // roles of the known tools that the last request to the model showed
 	ArtifactPromptVersion         string    `json:"artifact_prompt_version"`
 	ArtifactContractFingerprint   string    `json:"artifact_contract_fingerprint"`
 	ArtifactSuccessCount          int64     `json:"artifact_success_count"`

@@ -58,6 +58,7 @@ type trail struct {
 	requested        int // programs asked of the model
 	usage            agent.Usage
 	system, user     string // the last prompt
+	tools            []string // roles of the known tools that it shows
 	warnings         []string
 	gated            time.Duration // of forging: the checks of what was written
 	refused          string        // checksum of the last program that the gate refused

@@ -76,6 +76,7 @@ type forgeResult struct {
 	guardrails   int           // recoveries used
 	gated        time.Duration // parsing, checking and compiling what was written
 	system, user string        // the last prompt
+	tools        []string      // roles of the known tools that it shows
 	foreign      bool          // another replica asked for the candidate
 	lost         bool          // another replica has taken over, so there is none
 	owner        string        // whose call asked
@@ -93,7 +94,7 @@ func (r forgeResult) seenBy(owner, callID string) forgeResult {
 	if r.owner == owner && !r.foreign {
 		return r
 	}
-	r.system, r.user = "", ""
+	r.system, r.user, r.tools = "", "", nil
 	r.attempts = slices.Clone(r.attempts)
 	for i := range r.attempts {
 		a := &r.attempts[i]

@@ -14,8 +14,8 @@ import (
 )
 
 // prompt renders what the model is asked for the order. It runs in a flight. What cannot be read for it (known tools,
-// history) is left out: a poorer prompt is better than no program.
-func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) []provider.Message {
+// history) is left out: a poorer prompt is better than no program. The tools are the roles of those that it shows.
+func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
 	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: c.shown().args, Kwargs: c.shownKwargs(), Depth: c.depth, Contract: c.terms.contract,
 		KnownTools: c.knownTools(ctx), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
@@ -37,11 +37,11 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.
 		}
 		in.Feedback = append(in.Feedback, c.mine(text))
 	}
-	messages := prompt.Program(in)
+	messages, tools = prompt.ProgramAndTools(in)
 	for i := range messages {
 		messages[i].Content = c.shown().known.String(messages[i].Content)
 	}
-	return messages
+	return messages, tools
 }
 
 // modelContext is how many tokens the call's model can read and write together; 0 where that is not known.

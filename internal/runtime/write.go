@@ -133,7 +133,7 @@ func (rec *recovery) charge(res forgeResult) {
 		t.feedback = true
 	}
 	if res.system != "" {
-		t.system, t.user = res.system, res.user
+		t.system, t.user, t.tools = res.system, res.user, res.tools
 	}
 }
 

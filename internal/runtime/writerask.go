@@ -12,7 +12,8 @@ import (
 // answer renders the request and has the model answer it. Where that shows that its context is too small, a request that is shorter for that follows.
 func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, error) {
 	render := func() []provider.Message {
-		messages := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.res.attempts...))
+		messages, tools := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.res.attempts...))
+		w.res.tools = tools
 		w.res.system, w.res.user = promptTexts(messages)
 		return messages
 	}

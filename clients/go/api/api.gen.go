@@ -2862,10 +2862,13 @@ type Call struct {
 	ProgramTier *CallProgramTier `json:"program_tier,omitempty"`
 
 	// ProgramUnkept The program answered while what is stored was switched off or quarantined, and was not kept.
-	ProgramUnkept   *bool `json:"program_unkept,omitempty"`
-	RepairAttempted bool  `json:"repair_attempted"`
-	RepairSucceeded bool  `json:"repair_succeeded"`
-	Replayable      bool  `json:"replayable"`
+	ProgramUnkept *bool `json:"program_unkept,omitempty"`
+
+	// PromptTools Roles of the known tools that the last request to the model for this call showed; absent where none was shown.
+	PromptTools     *[]string `json:"prompt_tools,omitempty"`
+	RepairAttempted bool      `json:"repair_attempted"`
+	RepairSucceeded bool      `json:"repair_succeeded"`
+	Replayable      bool      `json:"replayable"`
 
 	// ReplayableCode The same, to compare with. Erased: the arguments and the value are gone with the session. Missing in events of calls as they end.
 	ReplayableCode *CallReplayableCode `json:"replayable_code,omitempty"`
@@ -3754,10 +3757,10 @@ type KnownTools struct {
 	// NewCalled New tools that a program called in the window.
 	NewCalled int `json:"new_called"`
 
-	// NewShown New tools whose present rank is within the limit.
+	// NewShown New tools that a request to the model showed in the window.
 	NewShown int `json:"new_shown"`
 
-	// NewStarving New tools that are neither shown nor called.
+	// NewStarving New tools that were neither shown nor called.
 	NewStarving int `json:"new_starving"`
 
 	// Starving Their roles, at most 20, the best ranked first.
@@ -3887,10 +3890,13 @@ type LogEntry struct {
 	ProgramTier *LogEntryProgramTier `json:"program_tier,omitempty"`
 
 	// ProgramUnkept The program answered while what is stored was switched off or quarantined, and was not kept.
-	ProgramUnkept   *bool `json:"program_unkept,omitempty"`
-	RepairAttempted bool  `json:"repair_attempted"`
-	RepairSucceeded bool  `json:"repair_succeeded"`
-	Replayable      bool  `json:"replayable"`
+	ProgramUnkept *bool `json:"program_unkept,omitempty"`
+
+	// PromptTools Roles of the known tools that the last request to the model for this call showed; absent where none was shown.
+	PromptTools     *[]string `json:"prompt_tools,omitempty"`
+	RepairAttempted bool      `json:"repair_attempted"`
+	RepairSucceeded bool      `json:"repair_succeeded"`
+	Replayable      bool      `json:"replayable"`
 
 	// ReplayableCode The same, to compare with. Erased: the arguments and the value are gone with the session. Missing in events of calls as they end.
 	ReplayableCode *LogEntryReplayableCode `json:"replayable_code,omitempty"`

@@ -39,6 +39,14 @@ type filled struct {
 	FailureAdvice                          string
 }
 
+// shownTools are the known tools that the request shows. A Worker is instructed not to delegate.
+func (in *Input) shownTools() []Tool {
+	if in.Depth >= 2 {
+		return nil
+	}
+	return in.KnownTools[:min(len(in.KnownTools), MaxTools)]
+}
+
 func fill(in Input, b bounds) filled {
 	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000), Contract: fillContract(in.Contract, b.contract),
 		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), OneOff: in.OneOff, Wish: plain(in.Wish, 800)}
@@ -56,10 +64,7 @@ func fill(in Input, b bounds) filled {
 	f.Args, cutArgs = preview(args, b.data, "[]")
 	f.Kwargs, cutKwargs = preview(kwargs, b.data, "{}")
 	f.Note = note(f.Args+f.Kwargs, cutArgs || cutKwargs)
-	if in.Depth >= 2 {
-		in.KnownTools = nil // a Worker is instructed not to delegate
-	}
-	for _, t := range in.KnownTools[:min(len(in.KnownTools), MaxTools)] {
+	for _, t := range in.shownTools() {
 		known := fillTool(t)
 		if t.Role == in.Role {
 			// Its methods are siblings, not whom to call. Its contract stands above.

@@ -36,22 +36,22 @@ var leaveOut = []func(*Input){
 
 // short renders a request of at most ShortTokens, or half of the context where that is less: it leaves out and shortens what matters least,
 // the contract last. Names of the role and the method are never cut for it.
-func short(in Input) []provider.Message {
+func short(in *Input) []provider.Message {
 	most := min(ShortTokens, in.ModelContext/2)
 	b := ordinary
-	out := messages(in, shortText, b)
+	out := messages(*in, shortText, b)
 	fits := func() bool { return tokens(out) <= most }
 	for _, leave := range leaveOut {
 		if fits() {
 			return out
 		}
-		leave(&in)
-		out = messages(in, shortText, b)
+		leave(in)
+		out = messages(*in, shortText, b)
 	}
 	for _, bound := range []*int{&b.data, &b.code, &b.contract} {
 		for !fits() && *bound > leastQuoted {
 			*bound /= 2
-			out = messages(in, shortText, b)
+			out = messages(*in, shortText, b)
 		}
 	}
 	return out

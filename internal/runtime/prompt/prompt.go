@@ -35,7 +35,7 @@ const KindRegenerate = "regenerate"
 const (
 	MaxArgs       = 16 << 10 // of args, and of kwargs
 	MaxFailedCode = 64 << 10
-	MaxTools      = 12 // known tools, where the input holds more
+	MaxTools      = 100 // known tools, where the input holds more
 	maxPurpose    = 4 << 10
 	maxContract   = 16 << 10 // of each JSON part
 	maxMessage    = 4 << 10
@@ -145,10 +145,21 @@ var userText string
 // Program renders the request for a program: a system message, the turns of a history input, and a user message that is the
 // same with and without them. For a model with a small context it is short.
 func Program(in Input) []provider.Message {
+	out, _ := ProgramAndTools(in)
+	return out
+}
+
+// ProgramAndTools is Program, with the roles of the known tools that the request shows.
+func ProgramAndTools(in Input) (request []provider.Message, tools []string) {
 	if in.ModelContext > 0 && in.ModelContext <= smallContext {
-		return short(in)
+		request = short(&in)
+	} else {
+		request = messages(in, systemText, ordinary)
 	}
-	return messages(in, systemText, ordinary)
+	for _, t := range in.shownTools() {
+		tools = append(tools, t.Role)
+	}
+	return request, tools
 }
 
 func messages(in Input, system string, b bounds) []provider.Message {

@@ -83,6 +83,11 @@ func TestSeed001Line443TrendsShowStarvingTools(t *testing.T) {
 	if k["delegated_calls"] != 1.0 || k["delegated_to_new"] != 1.0 || k["new_called"] != 1.0 || !slices.Contains(starving, "starved") || slices.Contains(starving, "hidden") {
 		t.Errorf("after a use: %v", k)
 	}
+	d.Policy(map[string]any{"known_tools_prompt_limit": 12})
+	asked := d.LogOf(d.Call(d.Session("starved parent"), "ask", "for it"))["prompt_tools"].([]any)
+	if k = trend(); !slices.Contains(asked, any("starved")) || k["new_starving"] != 1.0 || !rig.Equal([]any{"starved parent"}, k["starving"]) {
+		t.Errorf("after a prompt that shows %v: %v", asked, k)
+	}
 }
 
 // Of six roles the one whose purpose is the question stands first and whole, and the others by their names alone.
