@@ -77,9 +77,15 @@ type Schema struct {
 // Empty reports whether the schema checks nothing.
 func (s *Schema) Empty() bool { return s == nil || s.compiled == nil }
 
-// Compile makes a Schema of a deliverable that a person or client wrote. A nil, null or empty deliverable compiles to an
+// Compile makes a Schema of a deliverable that a person or client writes. A nil, null or empty deliverable compiles to an
 // empty Schema. Whatever makes no sense is refused with an *InvalidError.
 func Compile(deliverable json.RawMessage) (*Schema, error) {
+	s, _, err := compile(deliverable, mode{refs: true, spelled: true})
+	return s, err
+}
+
+// CompileStored is Compile for what is stored, or was written for a program: a misspelt constraint annotates, as other unknown names do.
+func CompileStored(deliverable json.RawMessage) (*Schema, error) {
 	s, _, err := compile(deliverable, mode{refs: true})
 	return s, err
 }
@@ -87,13 +93,14 @@ func Compile(deliverable json.RawMessage) (*Schema, error) {
 // CompileTolerant makes a Schema of a deliverable that a program wrote. Constraints that make no sense are left out and
 // reported; a $ref and an oversized deliverable are still refused with an *InvalidError.
 func CompileTolerant(deliverable json.RawMessage) (*Schema, []InvalidError, error) {
-	return compile(deliverable, mode{tolerant: true})
+	return compile(deliverable, mode{tolerant: true, spelled: true})
 }
 
 // mode is how strict a compilation is.
 type mode struct {
 	tolerant bool // leave out what makes no sense, instead of refusing it
 	refs     bool // allow $ref within the document
+	spelled  bool // a constraint with a name that is nearly right makes no sense
 }
 
 func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, error) {

@@ -143,6 +143,9 @@ func (t *translator) keyword(m, out map[string]any, name, at string, depth int) 
 	}
 	k, ok := keywordOf(name)
 	if !ok {
+		if meant := meantName(name); t.spelled && meant != "" {
+			return t.problem(here, "is no constraint: it is written "+meant)
+		}
 		return nil
 	}
 	copied, reason, err := t.value(k, v, here, depth)

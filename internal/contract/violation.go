@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -22,7 +23,8 @@ const (
 //
 // Metadata holds mismatch, expected_shape and actual_shape (JSON kinds), expected_keys and actual_keys (lists of strings,
 // never nil), constraint_path (deliverable.constraints.properties.movies.min_items), value_path (a JSON pointer, "" is the
-// whole value); and where they apply expected_min_items and actual_items, expected and actual (short JSON).
+// whole value); and where they apply missing_keys, rename_keys (keys of the value by the missing key that each must be: they differ only by case or
+// separators), expected_min_items and actual_items, expected and actual (short JSON).
 type Violation struct {
 	Mismatch string
 	Message  string
@@ -101,6 +103,28 @@ func (o *Violation) missing(where string, node map[string]any, actual any) {
 	o.Metadata["actual_keys"] = keysOf(actual)
 	o.Metadata["missing_keys"] = missing
 	o.Message = cut(fmt.Sprintf("%s lacks required keys: %s", where, strings.Join(missing, ", ")), 400)
+	if rename := renamed(missing, object); len(rename) > 0 {
+		o.Metadata["rename_keys"] = rename
+		for _, from := range sortedKeys(rename) {
+			o.Message = cut(fmt.Sprintf("%s; its key %q must be %q", o.Message, from, rename[from]), 600)
+		}
+	}
+}
+
+// renamed are the keys of an object, at most maxShownKeys, that differ from missing ones only by case or separators, with those.
+func renamed(missing []string, object map[string]any) map[string]string {
+	if len(object) > maxShownKeys {
+		return nil
+	}
+	out := map[string]string{}
+	for _, key := range sortedKeys(object) {
+		i := slices.IndexFunc(missing, func(m string) bool { return sameKey(m) != "" && sameKey(m) == sameKey(key) })
+		if i >= 0 {
+			out[key] = missing[i]
+			missing = slices.Delete(slices.Clone(missing), i, i+1)
+		}
+	}
+	return out
 }
 
 func (o *Violation) tooFew(where string, node map[string]any, actual any, at []string) {

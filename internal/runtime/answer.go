@@ -57,7 +57,7 @@ type trail struct {
 	outcomeRepairs   int
 	requested        int // programs asked of the model
 	usage            agent.Usage
-	system, user     string // the last prompt
+	system, user     string   // the last prompt
 	tools            []string // roles of the known tools that it shows
 	warnings         []string
 	gated            time.Duration // of forging: the checks of what was written

@@ -107,7 +107,7 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 	case !o.OK():
 		return false
 	case e.Schema != nil:
-		s, err := contract.Compile(e.Schema)
+		s, err := contract.CompileStored(e.Schema)
 		return err == nil && s.Check(o.Value) == nil
 	default:
 		return sameValue(e.Value, o.Value, x.Tolerance)

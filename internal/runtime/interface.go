@@ -49,11 +49,11 @@ func Declared(d agent.Declaration, f *report.Facts) (*agent.Interface, error) {
 
 // usable reports which schema of the interface cannot be used.
 func usable(f *agent.Interface) error {
-	if _, err := contract.Compile(f.Returns); err != nil {
+	if _, err := contract.CompileStored(f.Returns); err != nil {
 		return fmt.Errorf("returns: not a usable JSON Schema: %w", err)
 	}
 	for i := range f.Parameters {
-		if _, err := contract.Compile(f.Parameters[i].Schema); err != nil {
+		if _, err := contract.CompileStored(f.Parameters[i].Schema); err != nil {
 			return fmt.Errorf("the schema of %s is not a usable JSON Schema: %w", f.Parameters[i].Name, err)
 		}
 	}

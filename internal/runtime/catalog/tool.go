@@ -97,7 +97,7 @@ func (t *Tool) take(g *agent.Generation, serves bool) {
 func usable(raw json.RawMessage) (schema json.RawMessage, texts bool, compiled *contract.Schema) {
 	schema, texts, err := shownSchema(raw)
 	if err == nil {
-		compiled, err = contract.Compile(schema)
+		compiled, err = contract.CompileStored(schema)
 	}
 	if err != nil {
 		return nil, false, nil

@@ -109,7 +109,7 @@ func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, *
 	if err != nil {
 		return Proposal{}, nil, err
 	}
-	compiled, err := contract.Compile(raw)
+	compiled, err := contract.CompileStored(raw)
 	if err != nil {
 		return Proposal{}, nil, err
 	}

@@ -27,7 +27,7 @@ type exchange struct {
 	nested  int
 	fetches []Fetch
 	records json.RawMessage // of the session, in the program's context; nil where it does not look
-	held    func() // lets go of what the last answer holds in memory; nil for nothing
+	held    func()          // lets go of what the last answer holds in memory; nil for nothing
 	slept   time.Duration
 	host    time.Duration // waited for others; what the daemon itself does is the program's time
 	until   time.Time     // when the program's time is over

@@ -1,0 +1,81 @@
+package contract
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// constraintNames are the names of what is checked.
+var constraintNames = strings.Fields("type enum const minItems maxItems minLength maxLength minProperties maxProperties minContains maxContains minimum maximum " +
+	"exclusiveMinimum exclusiveMaximum multipleOf uniqueItems pattern required dependentRequired items additionalProperties contains propertyNames " +
+	"unevaluatedItems unevaluatedProperties not if then else allOf anyOf oneOf prefixItems properties definitions patternProperties dependentSchemas " +
+	"min_items constraints")
+
+// annotations are names that are known to say something to a reader alone.
+var annotations = strings.Fields("title description default example examples format deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema")
+
+// leastTypo is the length of the shortest name of which a letter may be wrong: a shorter one is soon another word.
+const leastTypo = 5
+
+// meantName is the constraint that an unknown name was meant to be, or "": the same but for case, separators, a plural and minimum for min, or of a length
+// of at least leastTypo with one letter wrong, missing, added or out of its place, two from 8 letters on.
+func meantName(name string) string {
+	if slices.Contains(constraintNames, name) || slices.Contains(annotations, name) || strings.HasPrefix(name, "$") || strings.HasPrefix(name, "x-") || len(name) > 40 {
+		return ""
+	}
+	var meant string
+	nearest := 1 + min(1, len(bareName(name))/leastTypo) + min(1, len(bareName(name))/8)
+	for _, known := range constraintNames {
+		far := min(edits(sameKey(name), sameKey(known)), edits(bareName(name), bareName(known)))
+		if far < nearest && (far == 0 || sameKey(name)[0] == known[0]) {
+			meant, nearest = known, far
+		}
+	}
+	return meant
+}
+
+// sameKey is the same for keys that differ only by case or separators.
+func sameKey(key string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, key)
+}
+
+func bareName(name string) string {
+	name = strings.NewReplacer("minimum", "min", "maximum", "max", "length", "len").Replace(sameKey(name))
+	if rest, ok := strings.CutSuffix(name, "ies"); ok {
+		return rest + "y"
+	}
+	return strings.TrimSuffix(name, "s")
+}
+
+// edits is the optimal string alignment distance of two short texts: letters wrong, missing, added, or two in each other's place.
+func edits(a, b string) int {
+	before, last := []int(nil), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+differ(a[i-1], b[j-1]))
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
+
+func differ(a, b byte) int {
+	if a == b {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,65 @@
+package contract
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// A constraint with a name that is nearly right is refused by that name; what annotates is not.
+func TestMisspeltConstraints(t *testing.T) {
+	t.Parallel()
+	for name, meant := range map[string]string{"minitems": "minItems", "min-items": "minItems", "minimum_items": "minItems", "max_items": "maxItems", "mininum": "minimum", "min_itmes": "minItems", "propreties": "properties",
+		"Required": "required", "requierd": "required", "require": "required", "property": "properties", "Type": "type", "types": "type", "item": "items", "additional_properties": "additionalProperties",
+		"min_length": "minLength", "max_len": "maxLength", "patern": "pattern", "constrains": "constraints", "one_of": "oneOf", "enums": "enum"} {
+		for _, at := range []string{"", "/properties/movies", "/constraints/properties/movies"} {
+			doc := `{"` + name + `":["x"]}`
+			for _, step := range []string{"movies", "properties", "constraints"} {
+				if strings.Contains(at, "/"+step) {
+					doc = `{"` + step + `":` + doc + `}`
+				}
+			}
+			_, err := Compile(json.RawMessage(doc))
+			var invalid *InvalidError
+			if !errors.As(err, &invalid) || invalid.Pointer != at+"/"+name || !strings.HasSuffix(invalid.Reason, "it is written "+meant) {
+				t.Errorf("%s: %v, want %s", doc, err, meant)
+			}
+			if _, err := CompileStored(json.RawMessage(doc)); err != nil {
+				t.Errorf("stored %s: %v", doc, err)
+			}
+			if _, odd, err := CompileTolerant(json.RawMessage(doc)); err != nil || len(odd) != 1 || odd[0] != *invalid {
+				t.Errorf("a program's %s: %v, %v", doc, odd, err)
+			}
+		}
+	}
+	for _, name := range []string{"title", "note", "notes", "comment", "$comment", "x-type", "format", "formats", "example", "unit", "name", "purpose", "nullable", "id", "key", "value", "größe", ""} {
+		if _, err := Compile(json.RawMessage(`{"` + name + `":1}`)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// Names of keys are no constraints.
+	if _, err := Compile(json.RawMessage(`{"properties":{"Type":{},"minitems":{}},"required":["Type"],"enum":[{"types":1}],"default":{"item":1}}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where keys differ only by case or separators, the violation names the ones to use; the value stays as it is.
+func TestViolationsNameTheKeyToUse(t *testing.T) {
+	t.Parallel()
+	s, err := Compile(json.RawMessage(`{"type":"object","required":["status","movie_list","n"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := s.Check(json.RawMessage(`{"Status":"ok","movieList":[],"other":1,"STATUS":2}`))
+	if v == nil {
+		t.Fatal("no violation")
+	}
+	raw, _ := json.Marshal(v.Metadata["rename_keys"])
+	if string(raw) != `{"STATUS":"status","movieList":"movie_list"}` || !strings.Contains(v.Message, `its key "movieList" must be "movie_list"`) {
+		t.Errorf("%s: %s", raw, v.Message)
+	}
+	if v := s.Check(json.RawMessage(`{"x":1}`)); v == nil || v.Metadata["rename_keys"] != nil {
+		t.Errorf("nothing to rename: %+v", v)
+	}
+}
