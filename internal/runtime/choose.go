@@ -28,7 +28,9 @@ func (c *opened) choose(ctx context.Context) (selected, error) {
 	began := c.r.o.Now()
 	s := selected{opened: c}
 	var err error
-	if s.terms, err = c.resolveTerms(ctx); err != nil {
+	if early := c.early; early != nil && c.place.ahead == 0 {
+		s.terms, c.early = *early, nil
+	} else if s.terms, err = c.resolveTerms(ctx); err != nil {
 		return s, err
 	}
 	if c.depth > 0 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -14,25 +16,22 @@ import (
 )
 
 // readInputHistory checks the history input of a call and keeps its turns. The input is the call's history member, or the
-// keyword argument of the signature's history field. An empty one counts as absent.
+// argument of the signature's history field, by name or by position. An empty one counts as absent.
 func (c *opened) readInputHistory(ctx context.Context) error {
-	if c.inputHistory == nil && len(c.kwargs) <= len("{}") {
+	if c.inputHistory == nil && len(c.kwargs) <= len("{}") && len(c.args) == 0 {
 		return nil
 	}
 	t, err := c.resolveTerms(ctx)
 	if err != nil {
 		return err
 	}
-	sig := t.signature()
-	at := "/history"
-	if sig != nil && sig.HistoryField() != "" {
-		if given := member(c.kwargs, sig.HistoryField()); given != nil {
-			at = "/kwargs/" + sig.HistoryField()
-			if c.inputHistory != nil {
-				return &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: at, Detail: "the call has a history already", Hint: "give one of the two"}
-			}
-			c.inputHistory, c.historyArgument = given, sig.HistoryField()
+	c.early = &t
+	sig, at, name := t.signature(), "/history", "history"
+	if given, place := c.givenHistory(sig); given != nil {
+		if at, name = place, sig.HistoryField(); c.inputHistory != nil {
+			return &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: at, Detail: "the call has a history already", Hint: "give one of the two"}
 		}
+		c.inputHistory, c.historyArgument = given, place
 	}
 	if c.inputHistory == nil {
 		return nil
@@ -40,7 +39,7 @@ func (c *opened) readInputHistory(ctx context.Context) error {
 	if err := c.sessionTurns(ctx, sig); err != nil {
 		return err
 	}
-	turns, err := history.Parse(c.inputHistory, at[strings.LastIndexByte(at, '/')+1:], sig, history.DefaultLimits())
+	turns, err := history.Parse(c.inputHistory, name, sig, history.DefaultLimits())
 	var bad *history.Error
 	if errors.As(err, &bad) {
 		return &agent.InputError{Code: bad.Code, Pointer: at + bad.Pointer, Detail: bad.Detail, Hint: `{"messages": [{"question": "q1", "answer": "a1"}]}`, Meta: bad.Meta}
@@ -50,6 +49,21 @@ func (c *opened) readInputHistory(ctx context.Context) error {
 	}
 	c.inputTurns, c.signature = turns, sig
 	return err
+}
+
+// givenHistory is the argument of the signature's history field and the pointer to it, nil where there is none.
+func (c *opened) givenHistory(sig *contract.Signature) (given json.RawMessage, place string) {
+	if sig == nil || sig.HistoryField() == "" {
+		return nil, ""
+	}
+	if given = member(c.kwargs, sig.HistoryField()); given != nil {
+		return given, "/kwargs/" + sig.HistoryField()
+	}
+	i := slices.IndexFunc(sig.Inputs, func(f contract.Field) bool { return f.Name == sig.HistoryField() })
+	if i < len(c.args) && agent.Kind(c.args[i]) != "null" {
+		return c.args[i], "/args/" + strconv.Itoa(i)
+	}
+	return nil, ""
 }
 
 // signature returns the contract's signature, nil if it has none.
@@ -94,16 +108,23 @@ func (c *opened) historyMessages() []provider.Message {
 	return history.Messages(turns, c.signature)
 }
 
-// shownKwargs returns the keyword arguments for a prompt: secrets masked, and without the history input, which the prompt has as
-// messages.
-func (c *opened) shownKwargs() json.RawMessage {
-	if c.historyArgument == "" {
-		return c.shown().kwargs
+// withoutInputHistory returns the arguments for a prompt: secrets masked, and without the history input, which the prompt has as messages.
+func (c *opened) withoutInputHistory() ([]json.RawMessage, json.RawMessage) {
+	args, kwargs := c.shown().args, c.shown().kwargs
+	if at, ok := strings.CutPrefix(c.historyArgument, "/args/"); ok {
+		i, _ := strconv.Atoi(at)
+		if i == len(args)-1 {
+			return args[:i], kwargs
+		}
+		args = slices.Clone(args)
+		args[i] = json.RawMessage("null")
+		return args, kwargs
 	}
+	name, ok := strings.CutPrefix(c.historyArgument, "/kwargs/")
 	var all map[string]json.RawMessage
-	if json.Unmarshal(c.shown().kwargs, &all) != nil {
-		return c.shown().kwargs
+	if !ok || json.Unmarshal(kwargs, &all) != nil {
+		return args, kwargs
 	}
-	delete(all, c.historyArgument)
-	return agent.Encoded(all)
+	delete(all, name)
+	return args, agent.Encoded(all)
 }

@@ -103,7 +103,7 @@ func (c *opened) unknownKeywords(f *agent.Interface) []string {
 	}
 	out := make([]string, 0, min(len(unknown), maxUnknown))
 	for _, name := range unknown {
-		if name != c.historyArgument && len(out) < maxUnknown {
+		if "/kwargs/"+name != c.historyArgument && len(out) < maxUnknown {
 			out = append(out, Clip(name, maxUnknownLength))
 		}
 	}

@@ -49,7 +49,8 @@ type opened struct {
 	inputTurns   []history.Turn      // decoded inputHistory
 	signature    *contract.Signature // describes the turns; nil without one
 
-	historyArgument string          // keyword argument that held inputHistory; "" if it came as the call's history
+	historyArgument string          // pointer to the argument that held inputHistory; "" if it came as the call's history
+	early           *terms          // the contract as of the check of the history input, for a call that did not wait after it
 	asked           *agent.Contract // by the caller
 	started         time.Time
 	key             *store.Idempotent // nil without

@@ -16,7 +16,8 @@ import (
 // prompt renders what the model is asked for the order. It runs in a flight. What cannot be read for it (known tools,
 // history) is left out: a poorer prompt is better than no program. The tools are the roles of those that it shows.
 func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
-	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: c.shown().args, Kwargs: c.shownKwargs(), Depth: c.depth, Contract: c.terms.contract,
+	args, kwargs := c.withoutInputHistory()
+	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: args, Kwargs: kwargs, Depth: c.depth, Contract: c.terms.contract,
 		KnownTools: c.knownTools(ctx), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
 	c.previewHistory(ctx, &in)

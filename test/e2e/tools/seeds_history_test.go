@@ -132,3 +132,40 @@ func TestSeed000Line138(t *testing.T) {
 		t.Errorf("the request counts %d records of %d", n, all)
 	}
 }
+
+// 002:62: a history that is given by its position is checked and turned into messages as one that is given by its name, and the current request is the
+// same as without it, whether the contract is the session's or the role's.
+func TestSeed002Line62(t *testing.T) {
+	t.Parallel()
+	reply := rig.Program("\treturn map[string]any{\"q\": call.Arg(0, \"question\"), \"turns\": len(call.InputHistory())}, nil")
+	signature := object{"inputs": []any{object{"name": "question"}, object{"name": "past", "type": "history"}}, "outputs": []any{object{"name": "answer"}}}
+	given := object{"messages": []any{object{"question": "q1", "answer": "a1"}}}
+	for _, of := range []string{"session", "role"} {
+		current := map[int]string{}
+		for turns, args := range [][]any{{"fine"}, {"fine", given}} {
+			m := rig.NewModel(t, rig.Script{"qa.reply": {reply}})
+			d := rig.Start(t, m)
+			terms := object{"contract": object{"signature": signature}}
+			if of == "role" {
+				d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/qa", object{"signature": signature})
+				terms = object{}
+			}
+			s := d.Session("qa", terms)
+			d.WantValue(d.Call(s, "reply", args...), object{"q": "fine", "turns": turns}, "generated")
+			got := rig.Messages(t, m, 0)
+			if between := got[1 : len(got)-1]; len(between) != 2*turns || turns > 0 && (between[0] != [2]string{"user", "Question: q1"} || between[1] != [2]string{"assistant", "Answer: a1"}) {
+				t.Errorf("%s, %d turns: between the system message and the request stand %q", of, turns, between)
+			}
+			current[turns] = got[len(got)-1][1]
+			for code, bad := range map[string]any{"invalid_history_value": 5, "invalid_history_element": object{"messages": []any{7}}} {
+				r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", rig.Encode(t, object{"method": "reply", "args": []any{"fine", bad}}), nil)
+				if p := r.Object(t); r.Status != http.StatusUnprocessableEntity || p["code"] != code {
+					t.Errorf("%s: %v by position: status %d, %v", of, bad, r.Status, p)
+				}
+			}
+		}
+		if current[0] != current[1] {
+			t.Errorf("%s: with a history the current request is\n%s\nand not\n%s", of, current[1], current[0])
+		}
+	}
+}
