@@ -12,7 +12,7 @@ import (
 // Speakers of a record.
 const (
 	SpeakerUser  = "user"  // a client's call
-	SpeakerTool  = "tool"  // a nested call of a registered tool
+	SpeakerTool  = "tool"  // a nested call of a tool that a person or a program registered
 	SpeakerAgent = "agent" // any other nested call
 )
 

@@ -89,5 +89,6 @@ type Tool struct {
 	UsageCount int64               `json:"usage_count"`
 	Owner      string              `json:"owner,omitempty"`     // who registered the contract, or whose call did; "" in older files
 	ByPerson   bool                `json:"by_person,omitempty"` // a person registered the role's contract: it wins over what programs delegate with
+	ByUse      bool                `json:"by_use,omitempty"`    // nobody registered the role: its first program did when it was called
 	Revision   int64               `json:"revision"`
 }

@@ -220,15 +220,20 @@ func (a *answered) keepContent(kept *remains) {
 	kept.commit.Content = &kept.content
 }
 
-// toolChanges counts the use of a registered role, and registers a role with its first program.
+// toolChanges counts the use of a registered role, and registers a role with its first program; one whose entry was lost, as with a damaged
+// registry, with a stored program that answers.
 func (a *answered) toolChanges(kept *remains) []store.ToolChange {
-	if !a.terms.registered && a.adopting == nil {
+	stored := a.source == agent.SourcePersisted && a.artifact != nil
+	if !a.terms.registered && a.adopting == nil && !stored {
 		return nil
 	}
 	change := &kept.tool[0]
 	*change = store.ToolChange{Role: a.role, At: a.started, Used: 1}
 	if !a.terms.registered {
-		change.Register, change.IfAbsent, change.Owner = &agent.Contract{}, true, a.owner
+		change.Register, change.IfAbsent, change.ByUse, change.Owner = &agent.Contract{}, true, true, a.owner
+		if stored {
+			change.Owner = a.artifact.Owner
+		}
 		if a.terms.contract != nil {
 			change.Register.Purpose = a.terms.contract.Purpose
 		}

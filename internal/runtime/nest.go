@@ -61,7 +61,7 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
 	}
 	n := h.nested(role, method, args, kwargs)
-	if _, err := n.r.store.Tool(ctx, role); err == nil {
+	if t, err := n.r.store.Tool(ctx, role); err == nil && !t.ByUse {
 		n.speaker = agent.SpeakerTool
 	}
 	n.beginSpan("", h.call.span)

@@ -13,6 +13,7 @@ type ToolChange struct {
 	Used     int64           `json:"used,omitempty"`      // added to the usage count
 	Register *agent.Contract `json:"register,omitempty"`  // the contract from now on
 	IfAbsent bool            `json:"if_absent,omitempty"` // Register only when the role is unknown
+	ByUse    bool            `json:"by_use,omitempty"`    // its first program registers it
 	Owner    string          `json:"owner,omitempty"`     // whose call registers
 }
 
@@ -27,7 +28,7 @@ func (c *ToolChange) Apply(old *agent.Tool) (*agent.Tool, bool) {
 		next = *old
 	}
 	if c.Register != nil && (old == nil || !c.IfAbsent) {
-		next.Contract, next.Owner = *c.Register, c.Owner
+		next.Contract, next.Owner, next.ByUse = *c.Register, c.Owner, c.ByUse
 	}
 	next.UsageCount += c.Used
 	if c.Used > 0 && c.At.After(next.LastUsedAt) {

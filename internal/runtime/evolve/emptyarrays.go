@@ -2,9 +2,6 @@ package evolve
 
 import (
 	"bytes"
-	"encoding/json"
-	"slices"
-	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
@@ -49,11 +46,7 @@ func (s *emptyUnderSuccess) walk(value []byte, place string, depth int) {
 func (s *emptyUnderSuccess) callsItselfSuccess(object []byte) bool {
 	success := false
 	rawjson.Members(object, func(key string, v []byte) {
-		var word string
-		if key != "status" || agent.Kind(v) != "string" || json.Unmarshal(v, &word) != nil {
-			return
-		}
-		success = slices.ContainsFunc(s.policy.SuccessStatuses, func(w string) bool { return strings.EqualFold(w, word) }) || slices.Contains(s.policy.Statuses, word)
+		success = success || policyWord(key, v, s.policy.SuccessStatuses) != "" || policyWord(key, v, s.policy.Statuses) != ""
 	})
 	return success
 }

@@ -22,6 +22,13 @@ func TestWeak(t *testing.T) {
 		want                     []string
 	}{
 		{"a word and an empty required array", `{"status":"success_no_parse","movies":[]}`, movies, policy, []string{"empty_array:/movies", "weak_status:/status=success_no_parse"}},
+		{"a word in another spelling", `{"Status": "Success No-Parse"}`, ``, policy, []string{"weak_status:/status=success_no_parse"}},
+		{"a word that is escaped", `{"status":"no\u005fresults"}`, ``, policy, []string{"weak_status:/status=no_results"}},
+		{"a word one level down", `{"result":{"STATUS":"Partial"},"n":1}`, ``, policy, []string{"weak_status:/result/status=partial"}},
+		{"a word of an item", `{"orders":[{"status":"partial"}]}`, ``, policy, nil},
+		{"a word two levels down", `{"a":{"b":{"status":"partial"}}}`, ``, policy, nil},
+		{"a word in a text", `{"text":"status: partial","status":"\u0070artially"}`, ``, policy, nil},
+		{"an empty array under a success in another spelling", `{"Status":"OK","movies":[]}`, ``, policy, []string{"empty_array:/movies"}},
 		{"a word alone, no contract", `{"status":"no_results"}`, ``, policy, []string{"weak_status:/status=no_results"}},
 		{"an empty required array under a success", `{"status":"ok","movies":[]}`, movies, policy, []string{"empty_array:/movies"}},
 		{"an empty constrained array", `{"movies":[]}`, `{"type":"object","constraints":{"properties":{"movies":{"type":"array"}}}}`, policy, []string{"empty_array:/movies"}},
@@ -41,7 +48,7 @@ func TestWeak(t *testing.T) {
 		{"an empty list that nobody asked for", `[]`, `{"type":"object"}`, policy, nil},
 		{"a list of empty lists", `[[],[]]`, `{"type":"array"}`, policy, nil},
 		{"the word in another field", `{"status":"ok","note":"no_results"}`, ``, policy, nil},
-		{"the word deeper down", `{"a":{"status":"no_results"}}`, ``, policy, nil},
+		{"the word deeper down", `{"a":{"status":"no_results"}}`, ``, policy, []string{"weak_status:/a/status=no_results"}},
 		{"the word as part of another", `{"status":"no_results_yet"}`, ``, policy, nil},
 		{"a status that is no string", `{"status":["empty"]}`, ``, policy, nil},
 		{"a string", `"empty"`, ``, policy, nil},
@@ -135,8 +142,8 @@ func BenchmarkWeak(b *testing.B) {
 func TestReasonsForOthers(t *testing.T) {
 	t.Parallel()
 	declared := func(name string) bool { return name == "movies" || name == "a/b" }
-	got := WeakKinds([]string{"weak_status:/status=empty", "empty_array:/movies", "empty_array:/private=1", "empty_array:/other", "empty_array:/*/a~1b", "empty_array:/"}, declared)
-	if want := []string{"weak_status:/status=empty", "empty_array:/movies", "empty_array:/*", "empty_array:/*/a~1b", "empty_array:/"}; !slices.Equal(got, want) {
+	got := WeakKinds([]string{"weak_status:/status=empty", "weak_status:/private=1/status=empty", "empty_array:/movies", "empty_array:/private=1", "empty_array:/other", "empty_array:/*/a~1b", "empty_array:/"}, declared)
+	if want := []string{"weak_status:/status=empty", "weak_status:/*/status=empty", "empty_array:/movies", "empty_array:/*", "empty_array:/*/a~1b", "empty_array:/"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m := Method{Role: "r", Method: "m", Deliverable: json.RawMessage(`{"type":"object"}`), Calls: []Call{{CallID: "call_1", Status: agent.StatusOK, Weak: []string{"empty_array:/movies", "empty_array:/private"}}}}

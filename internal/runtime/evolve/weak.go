@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
@@ -26,44 +28,76 @@ const (
 //	weak_status:/status=success_no_parse
 //	empty_array:/movies
 //
-// The value's own status word is looked up in the policy. An empty array counts in a field that the deliverable
-// requires or constrains, as the whole value of an array deliverable, and, with or without a contract, in any object
-// whose own status says success: in /a/*/b, * is any element of the array a. value is valid JSON.
+// The value's own status, or that of an object that is one of its members, is looked up in the policy; case and separators do not matter
+// (Success_No_Parse). An empty array counts in a field that the deliverable requires or constrains, as the whole value of an array deliverable, and, with
+// or without a contract, in any object whose own status says success: in /a/*/b, * is any element of the array a. value is valid JSON.
 //
-// For a value that holds no empty array and none of the words, it costs one look at the bytes and no allocation.
+// For a value that holds no empty array and none of the words as a status, it costs one look at the bytes and no allocation.
 func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
-	word := hasStatus(value, p.Statuses)
+	status := saysStatus(value, p.Statuses)
 	empty := p.EmptyArrays && hasEmptyArray(value)
-	if !word && !empty {
+	if !status && !empty {
 		return nil
 	}
-	var reasons []string
-	kind := agent.Kind(value)
-	if kind == "array" && empty && isEmptyArray(value) && declaresArray(deliverable) {
+	if agent.Kind(value) == "array" && empty && isEmptyArray(value) && declaresArray(deliverable) {
 		return []string{WeakEmpty + ":/"}
 	}
+	var reasons []string
 	var looked map[string]bool
 	if empty {
-		looked = watchedFields(deliverable)
-		if bytes.Contains(value, []byte(`"status"`)) {
-			s := emptyUnderSuccess{policy: p}
-			s.walk(value, "", 0)
-			reasons = s.found
-		}
+		s := emptyUnderSuccess{policy: p}
+		s.walk(value, "", 0)
+		reasons, looked = s.found, watchedFields(deliverable)
 	}
 	rawjson.Members(value, func(key string, v []byte) {
-		if word && key == "status" && len(v) > 0 && v[0] == '"' {
-			var s string
-			if json.Unmarshal(v, &s) == nil && slices.Contains(p.Statuses, s) {
-				reasons = append(reasons, WeakStatus+":/status="+s)
-			}
+		if status {
+			reasons = append(reasons, weakStatus(key, v, "", p)...)
 		}
-		if looked[key] && isEmptyArray(v) && len(reasons) < maxWeakReasons {
+		if status && agent.Kind(v) == "object" {
+			rawjson.Members(v, func(k string, v []byte) { reasons = append(reasons, weakStatus(k, v, "/"+escape(key), p)...) })
+		}
+		if looked[key] && isEmptyArray(v) {
 			reasons = append(reasons, WeakEmpty+":/"+escape(key))
 		}
 	})
 	slices.Sort(reasons)
-	return slices.Compact(reasons)
+	reasons = slices.Compact(reasons)
+	return reasons[:min(len(reasons), maxWeakReasons)]
+}
+
+// weakStatus is the reason why a member is a weak status, in the policy's word, nothing where it is none.
+func weakStatus(key string, v []byte, place string, p agent.WeakPolicy) []string {
+	if word := policyWord(key, v, p.Statuses); word != "" {
+		return []string{WeakStatus + ":" + place + "/status=" + word}
+	}
+	return nil
+}
+
+// policyWord is the word of the policy that a member named status has, whatever its case and separators; "" for none.
+func policyWord(key string, v []byte, words []string) string {
+	var said string
+	if !strings.EqualFold(key, "status") || len(v) > maxStatus || agent.Kind(v) != "string" || json.Unmarshal(v, &said) != nil {
+		return ""
+	}
+	for _, w := range words {
+		if plainWord(said) == plainWord(w) {
+			return w
+		}
+	}
+	return ""
+}
+
+// maxStatus bounds a status word, in bytes of JSON: a longer one is a text.
+const maxStatus = 100
+
+// plainWord is a word without what does not matter: case and separators.
+func plainWord(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, s)
 }
 
 // weakKind returns the kind of a reason, or other.
@@ -80,15 +114,19 @@ func weakKind(reason string) string {
 func WeakKinds(reasons []string, declared func(name string) bool) []string {
 	var out []string
 	for _, r := range reasons {
-		if kind, pointer, _ := strings.Cut(r, ":"); kind != WeakStatus { // whose words are the policy's
-			steps := strings.Split(pointer, "/")
-			for i, step := range steps {
-				if step != "" && !declared(unescape(step)) {
-					steps[i] = "*"
-				}
-			}
-			r = kind + ":" + strings.Join(steps, "/")
+		kind, rest, _ := strings.Cut(r, ":")
+		pointer, status := rest, ""
+		if kind == WeakStatus { // whose words are the policy's
+			i := strings.LastIndex(rest, "/")
+			pointer, status = rest[:max(0, i)], rest[max(0, i):]
 		}
+		steps := strings.Split(pointer, "/")
+		for i, step := range steps {
+			if step != "" && !declared(unescape(step)) {
+				steps[i] = "*"
+			}
+		}
+		r = kind + ":" + strings.Join(steps, "/") + status
 		if !slices.Contains(out, r) {
 			out = append(out, r)
 		}
@@ -110,22 +148,58 @@ func emptyField(reason string) (key string, whole, ok bool) {
 	return unescape(pointer), pointer == "", ok
 }
 
-func hasStatus(value []byte, words []string) bool {
-	if !bytes.Contains(value, []byte(`"status"`)) {
-		return false
-	}
-	return slices.ContainsFunc(words, func(w string) bool {
-		for rest := value; ; {
-			i := bytes.Index(rest, []byte(w))
-			if i < 0 {
-				return false
-			}
-			if i > 0 && rest[i-1] == '"' && i+len(w) < len(rest) && rest[i+len(w)] == '"' {
-				return true
-			}
-			rest = rest[i+len(w):]
+// saysStatus reports whether something in the value that is named status may be one of the words, at the cost of a look at the bytes.
+func saysStatus(value []byte, words []string) bool {
+	const name = `"status"`
+	for {
+		i := bytes.IndexByte(value, '"')
+		if i < 0 || i+len(name) > len(value) {
+			return false
 		}
-	})
+		if !bytes.EqualFold(value[i:i+len(name)], []byte(name)) {
+			value = value[i+1:]
+			continue
+		}
+		value = value[i+len(name):]
+		said := rawjson.SkipSpace(value, 0)
+		if said == len(value) || value[said] != ':' {
+			continue // a text that says so
+		}
+		if said = rawjson.SkipSpace(value, said+1); said == len(value) || value[said] != '"' {
+			continue
+		}
+		end := bytes.IndexByte(value[said+1:], '"')
+		if end < 0 {
+			return false
+		}
+		word := value[said+1 : said+1+end]
+		if bytes.IndexByte(word, '\\') >= 0 || slices.ContainsFunc(words, func(w string) bool { return sameWord(word, w) }) {
+			return true
+		}
+	}
+}
+
+// sameWord compares as plainWord does, without an allocation. A word that is not ASCII may be the same.
+func sameWord(a []byte, b string) bool {
+	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
+	i, j := 0, 0
+	for {
+		for i < len(a) && a[i] < utf8.RuneSelf && !letter(a[i]) {
+			i++
+		}
+		for j < len(b) && b[j] < utf8.RuneSelf && !letter(b[j]) {
+			j++
+		}
+		switch {
+		case i == len(a) || j == len(b):
+			return i == len(a) && j == len(b)
+		case a[i] >= utf8.RuneSelf || b[j] >= utf8.RuneSelf:
+			return true
+		case a[i] != b[j] && (a[i]|0x20 != b[j]|0x20 || a[i] < 'A' || b[j] < 'A'):
+			return false
+		}
+		i, j = i+1, j+1
+	}
 }
 
 func hasEmptyArray(value []byte) bool {

@@ -36,7 +36,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry 
 		return nil, cannotUndo("the entry does not hold what was before", "")
 	}
 	next := now
-	next.Contract, next.Methods, next.ByPerson, next.Owner = old.Contract, old.Methods, old.ByPerson, old.Owner
+	next.Contract, next.Methods, next.ByPerson, next.ByUse, next.Owner = old.Contract, old.Methods, old.ByPerson, old.ByUse, old.Owner
 	entry.Before, entry.After = agent.Encoded(now), agent.Encoded(next)
 	return func() error {
 		_, err := o.store.PutTool(ctx, next, now.Revision, entry)

@@ -169,3 +169,26 @@ func TestSeed002Line62(t *testing.T) {
 		}
 	}
 }
+
+// 000:66: the speaker of a tool is the same in all its nested calls: agent where nobody registered it, tool where a program or a person did.
+func TestSeed000Line66(t *testing.T) {
+	t.Parallel()
+	asks := rig.Program("\tcall.Delegate(\"made\", recurgent.Contract{Purpose: \"numbers\"}).Call(\"one\")\n\tcall.Tool(\"found\").Call(\"one\")\n\tcall.Tool(\"given\").Call(\"one\")\n\treturn call.Args, nil")
+	one := rig.Program("\treturn 1, nil")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"boss.asks": {asks}, "made.one": {one}, "found.one": {one}, "given.one": {one}}))
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/given", object{"purpose": "numbers"})
+	s := d.Session("boss")
+	for range 3 {
+		d.Call(s, "asks", 1)
+	}
+	speakers := map[string][]any{}
+	for _, r := range d.History(s) {
+		role := r["role"].(string)
+		speakers[role] = append(speakers[role], r["speaker"])
+	}
+	for role, want := range map[string]string{"boss": "user", "made": "tool", "found": "agent", "given": "tool"} {
+		if !rig.Equal([]any{want, want, want}, speakers[role]) {
+			t.Errorf("%s: %v, want %s", role, speakers[role], want)
+		}
+	}
+}

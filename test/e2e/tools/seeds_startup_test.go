@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,4 +89,32 @@ func TestSeed001Line387EverySwitchHasAStartupSetting(t *testing.T) {
 		}
 	}
 	d.Start()
+}
+
+// 001:108: after a damaged registry was moved aside, a warm call enters its role again: it is listed, counted, and a tool that other programs are shown.
+func TestSeed001Line108(t *testing.T) {
+	rig.OnDisk(t, "nobody damages single files of a database")
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"geo.area": {rig.ProgGiven}, "atlas.area": {rig.ProgGiven}})
+	d := rig.Start(t, m)
+	s := d.Session("geo")
+	d.Call(s, "area", 1)
+	registry := filepath.Join(d.State(), "tools", "registry.json")
+	d.Stop(syscall.SIGTERM)
+	if err := os.WriteFile(registry, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.Start()
+	if all := d.List("/v1/tools"); len(all) != 0 {
+		t.Errorf("before a call there are the tools %v", all)
+	}
+	d.WantValue(d.Call(s, "area", 2), 2, "persisted")
+	d.Call(s, "area", 3)
+	if tool := d.Get("/v1/tools/geo"); tool["usage_count"] != 2.0 {
+		t.Errorf("the tool: %v", tool)
+	}
+	shown := d.LogOf(d.Call(d.Session("atlas"), "area", 1))["prompt_tools"]
+	if list, _ := shown.([]any); !slices.Contains(list, any("geo")) {
+		t.Errorf("the prompt shows %v", shown)
+	}
 }
