@@ -110,3 +110,21 @@ func (m *MethodEvidence) note(n CallNote) {
 	m.Notes = append(m.Notes, n)
 	m.Notes = m.Notes[max(0, len(m.Notes)-MaxNotes):]
 }
+
+// Weak counts the weak answers of the method's own among its newest calls, at most newest of them, and returns the reasons, the newest first.
+func (m *MethodEvidence) Weak(newest int) (weak, of int, reasons []string) {
+	of = m.After
+	for i := len(m.Notes) - 1; i >= 0 && of < newest; i-- {
+		n := &m.Notes[i]
+		if len(n.Weak) > 0 && !n.Passed {
+			weak++
+			for _, r := range n.Weak {
+				if !slices.Contains(reasons, r) {
+					reasons = append(reasons, r)
+				}
+			}
+		}
+		of += 1 + n.Before
+	}
+	return weak, min(of, newest), reasons
+}

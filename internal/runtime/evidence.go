@@ -110,6 +110,7 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	e.part(maxRemarks)
 	if a != nil {
 		c.describeRemarks(ctx, e)
+		c.describeDelegates(ctx, e)
 	}
 	return e.parts
 }

@@ -36,14 +36,16 @@ func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 	if err != nil {
 		return nil
 	}
-	task, view := c.taskWords(), c.registry(maxSeenLookups)
+	task, view, weak := c.taskWords(), c.registry(maxSeenLookups), weaknesses{}
 	see := func(t store.RankedTool) (store.RankedTool, bool) { return view.tool(ctx, t) }
 	var out []prompt.Tool
 	lookups := maxMethodLookups
-	for _, t := range relatedTools(ranked, wanted{c.role, task, limit, see, maxLooked}) {
+	share := func(t *store.RankedTool) float64 { w := weak.of(ctx, c.opened, t); return w.share() }
+	for _, t := range relatedTools(ranked, wanted{c.role, task, limit, see, maxLooked, share}) {
 		known := prompt.Tool{Role: t.Tool.Role}
 		if t.relevance > 0 {
-			known.Purpose, known.Deliverable = t.Tool.Purpose, t.Tool.Deliverable
+			w := weak[t.Tool.Role]
+			known.Purpose, known.Deliverable, known.Weak = t.Tool.Purpose, t.Tool.Deliverable, w.String()
 		}
 		for _, m := range byRelation(t.Methods, task) {
 			shown := agent.Quoted(m)
@@ -143,12 +145,14 @@ type wanted struct {
 	limit int
 	see   func(store.RankedTool) (store.RankedTool, bool) // what the call's owner may see of a tool
 	look  int                                             // methods that may still be looked at
+	weak  func(*store.RankedTool) float64                 // the share of weak answers among a tool's newest
 }
 
 // A relatedTool is a tool with what it has to do with the task.
 type relatedTool struct {
 	store.RankedTool
 	relevance int // 0 of none
+	worth     float64
 }
 
 // ownRelevance is the relevance of the call's own role, which has the sibling methods.
@@ -164,21 +168,30 @@ func (w *wanted) relevance(t *store.RankedTool) int {
 	return out
 }
 
-// utility is what a tool was worth of late. One that was never used may be as good as any.
-func utility(t *store.RankedTool) float64 { return 0.1 + t.Score }
+// utility is what a tool was worth of late, of which weak answers take their share. One that was never used may be as good as any.
+func (w *wanted) utility(t *store.RankedTool) float64 { return 0.1 + t.Score*(1-w.weak(t)) }
 
 // relatedTools selects of the tools, which come by their rank: by utility times relevance, then the best others up to five in all.
 func relatedTools(ranked []store.RankedTool, w wanted) []relatedTool {
 	var related, others []relatedTool
 	for _, t := range ranked {
 		if r := w.relevance(&t); r > 0 {
-			related = append(related, relatedTool{t, r})
+			related = append(related, relatedTool{t, r, 0})
 		} else {
-			others = append(others, relatedTool{t, 0})
+			others = append(others, relatedTool{t, 0, 0})
 		}
 	}
-	worth := func(t *relatedTool) float64 { return utility(&t.RankedTool) * float64(t.relevance) }
-	slices.SortStableFunc(related, func(a, b relatedTool) int { return cmp.Compare(worth(&b), worth(&a)) })
+	for i := range related {
+		t := &related[i]
+		t.worth = (0.1 + t.Score) * float64(t.relevance)
+	}
+	byWorth := func(a, b relatedTool) int { return cmp.Compare(b.worth, a.worth) }
+	slices.SortStableFunc(related, byWorth)
+	for i := range related[:min(len(related), maxWeakTools)] { // a weak answer only lowers the worth of those that come first
+		t := &related[i]
+		t.worth = w.utility(&t.RankedTool) * float64(t.relevance)
+	}
+	slices.SortStableFunc(related, byWorth)
 	slices.SortStableFunc(others, func(a, b relatedTool) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(says(&b), says(&a)))
 	})
@@ -196,7 +209,7 @@ func (w *wanted) seen(out, from []relatedTool, most int) []relatedTool {
 			break
 		}
 		if shown, ok := w.see(t.RankedTool); ok {
-			out = append(out, relatedTool{shown, t.relevance})
+			out = append(out, relatedTool{shown, t.relevance, t.worth})
 		}
 	}
 	return out

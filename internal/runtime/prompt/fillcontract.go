@@ -12,7 +12,7 @@ import (
 
 type filledContract struct{ Purpose, Deliverable, Acceptance, FailurePolicy, Signature string }
 
-type filledTool struct{ Role, Own, Purpose, Methods, Deliverable string }
+type filledTool struct{ Role, Own, Purpose, Methods, Deliverable, Weak string }
 
 func fillContract(k *agent.Contract, most int) *filledContract {
 	if k.Empty() {
@@ -38,7 +38,7 @@ func fillTool(t Tool) filledTool {
 	if more := len(t.Methods) - len(methods); more > 0 {
 		methods = append(methods, fmt.Sprintf("%d more", more))
 	}
-	f := filledTool{Role: plain(agent.Quoted(t.Role), 200), Purpose: plain(t.Purpose, 240), Methods: strings.Join(methods, "; ")}
+	f := filledTool{Role: plain(agent.Quoted(t.Role), 200), Purpose: plain(t.Purpose, 240), Methods: strings.Join(methods, "; "), Weak: plain(t.Weak, 200)}
 	if d := part(t.Deliverable, maxContract); d != "" {
 		f.Deliverable = cut(d, 400)
 	}

@@ -107,6 +107,7 @@ type Tool struct {
 	Purpose     string
 	Methods     []string // names, or signatures with a summary
 	Deliverable json.RawMessage
+	Weak        string // how many of its newest answers were weak, and why; "" for none
 }
 
 // Connection is an external API for which the daemon holds a credential.

@@ -1,6 +1,9 @@
 package tools
 
 import (
+	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -65,5 +68,35 @@ func TestSeed003Line182(t *testing.T) {
 		if e := d.LogOf(d.Call(plain, "find", object{"status": value, "movies": []any{}})); e["weak_success"] != want {
 			t.Errorf("status %q with a vocabulary of one's own: weak %v", value, e["weak_success"])
 		}
+	}
+}
+
+// 003:201: weak answers of a tool are pressure on who delegates to it: they stand in the evidence for a program that called it and beside the tool in the
+// list of known ones, where they lower its place.
+func TestSeed003Line201Builders(t *testing.T) {
+	t.Parallel()
+	weak := rig.Program("\treturn map[string]any{\"Status\": \"No Results\", \"movies\": []any{}, \"for\": call.Args}, nil")
+	good := rig.Program("\treturn map[string]any{\"status\": \"ok\", \"movies\": []any{\"Up\"}, \"for\": call.Args}, nil")
+	builds := rig.Program("\tcall.Tool(\"cinema two\").Call(\"list\", call.Arg(0, \"day\"))\n\treturn call.Tool(\"cinema one\").Call(\"list\", call.Arg(0, \"day\")).OK(), nil")
+	m := rig.NewModel(t, rig.Script{"cinema one.list": {weak}, "cinema two.list": {good}, "host.show": {builds, builds}, "club.movies": {rig.ProgGiven}})
+	d := rig.Start(t, m)
+	for _, role := range []string{"cinema one", "cinema two"} {
+		d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/"+url.PathEscape(role), object{"purpose": "movies on show", "deliverable": object{"type": "object", "required": []any{"movies"}}})
+	}
+	s := d.Session("host")
+	for day := range 3 {
+		d.Call(s, "show", day)
+	}
+	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/host/methods/show/regenerate", object{})
+	d.Call(s, "show", 4)
+	const why = "empty_array:/movies, weak_status:/status=no_results"
+	if asked := m.LastQuestion().User; !strings.Contains(asked, "answers of cinema one.list, which the program called, were weak, 3 of its last 3: "+why) || strings.Contains(asked, "answers of cinema two") {
+		t.Errorf("the builder is asked for with:\n%s", asked)
+	}
+	d.Call(d.Session("club"), "movies", 1)
+	known := m.LastQuestion().User
+	one, two := strings.Index(known, "cinema one"), strings.Index(known, "cinema two")
+	if line, _, _ := strings.Cut(known[max(0, one):], "\n"); one < 0 || two < 0 || two > one || !strings.Contains(line, "[weak answers, 4 of its last 4: "+why+"]") || strings.Count(known, "[weak answers") != 1 {
+		t.Errorf("the known tools:\n%s", known)
 	}
 }
