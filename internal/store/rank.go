@@ -30,9 +30,8 @@ func FiguresOf(a *agent.Artifact) Figures {
 	return Figures{a.LifecycleState, a.SuccessCount, a.IntrinsicFailureCount + a.AdaptiveFailureCount, a.LastUsedAt}
 }
 
-// Ranking orders the known tools for prompts: those in use before stale ones and both before degraded ones, then by the
-// best lifecycle state among their artifacts, then by success rate times recency. As recency decays exponentially, the order among tools of one kind
-// does not depend on when one asks, so a change costs O(log n) and the best k cost O(k log k); a tool that grows stale is
+// Ranking orders the known tools for prompts: those in use before stale ones, then by success rate times recency, and of those that are worth the same
+// by the best lifecycle state among their artifacts. As recency decays exponentially, the order among tools of one kind does not depend on when one asks, so a change costs O(log n) and the best k cost O(k log k); a tool that grows stale is
 // moved once, by whoever asks next. It is not safe for concurrent use, Top included.
 type Ranking struct {
 	roles  map[string]*ranked

@@ -54,7 +54,7 @@ func TestRankingEqualsSorting(t *testing.T) {
 	}
 }
 
-// sorted ranks by definition: utility = success rate times exp(-days/30); degraded last, stale behind what is in use.
+// sorted ranks by definition: utility = success rate times exp(-days/30); stale behind what is in use.
 func sorted(tools map[string]*agent.Tool, figures map[string]Figures, now time.Time) []string {
 	type row struct {
 		role  string
@@ -70,10 +70,7 @@ func sorted(tools map[string]*agent.Tool, figures map[string]Figures, now time.T
 			e.levels[LevelOf(f.State)] = 1
 		}
 		x := row{role: role, level: LevelOf(e.state()), score: e.score(now)}
-		switch {
-		case x.level == 0:
-			x.tier = 2
-		case !now.Before(e.used().Add(StaleAfter)):
+		if !now.Before(e.used().Add(StaleAfter)) {
 			x.tier = 1
 		}
 		rows = append(rows, x)
@@ -82,12 +79,12 @@ func sorted(tools map[string]*agent.Tool, figures map[string]Figures, now time.T
 		switch {
 		case a.tier != b.tier:
 			return a.tier - b.tier
-		case a.level != b.level:
-			return b.level - a.level
 		case a.score > b.score*(1+1e-9):
 			return -1
 		case b.score > a.score*(1+1e-9):
 			return 1
+		case a.level != b.level:
+			return b.level - a.level
 		case a.role < b.role:
 			return -1
 		}

@@ -78,17 +78,14 @@ func BestState(artifacts [len(levels)]int) string {
 func days(d time.Duration) float64 { return d.Hours() / 24 }
 
 func (e *ranked) before(o *ranked) bool {
-	if e.level != o.level && min(e.level, o.level) == 0 {
-		return o.level == 0 // degraded: behind all, stale ones too
-	}
 	if e.stale != o.stale {
 		return o.stale
 	}
-	if e.level != o.level {
-		return e.level > o.level
-	}
 	if e.key != o.key {
 		return e.key > o.key
+	}
+	if e.level != o.level {
+		return e.level > o.level
 	}
 	return e.role < o.role
 }

@@ -101,7 +101,7 @@ const rankedColumns = `r.success, r.failure, r.degraded, r.candidate, r.probatio
 
 // bestTools selects the best tools, best first.
 const bestTools = "SELECT " + rankedColumns + ` FROM ranks r JOIN tools t USING (ns, role) WHERE r.ns = $1 AND r.tool_used IS NOT NULL
-	ORDER BY r.behind, r.stale, r.level DESC, r.rank DESC, r.role LIMIT $2`
+	ORDER BY r.stale, r.rank DESC, r.level DESC, r.role LIMIT $2`
 
 func scanRanked(row pgx.Row, now time.Time) (out store.RankedTool, err error) {
 	var success, failure, used int64

@@ -110,7 +110,7 @@ func ranking(t *testing.T, r *rig) {
 		for _, x := range got {
 			names = append(names, x.Tool.Role)
 		}
-		if fmt.Sprintf("%q", names) != `["fresh" "shaky" "old but durable" "stale" "broken"]` {
+		if fmt.Sprintf("%q", names) != `["fresh" "shaky" "broken" "old but durable" "stale"]` {
 			t.Errorf("got %q", names)
 		}
 		if x := got[0]; x.Score < 0.966 || x.Score > 0.968 || fmt.Sprint(x.Methods) != "[m]" || x.State != agent.StateCandidate {
