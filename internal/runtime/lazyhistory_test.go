@@ -110,7 +110,7 @@ func TestRepeatedQuestionsCostOneReading(t *testing.T) {
 	if err := json.Unmarshal(got.Outcome.Value, &n); err != nil || n/40 < 300 || n/40 > 6+1000 {
 		t.Errorf("each look saw %d records and tools, want 6 records, and the tools that fit 4 MiB", n/40)
 	}
-	if histories != 1 || registries > 2 { // one for the prompt
+	if histories != 2 || registries > 2 { // one of each for the prompt
 		t.Errorf("40 questions cost %d readings of the history and %d of the registry", histories, registries)
 	}
 }

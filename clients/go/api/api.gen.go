@@ -3607,13 +3607,15 @@ type HistoryRecord struct {
 	Role           string         `json:"role"`
 
 	// Seq Without gaps in the session.
-	Seq       int                  `json:"seq"`
+	Seq int `json:"seq"`
+
+	// Speaker user: a client's call; tool: a nested call of a role that a person or a program registered; agent: of one that nobody did.
 	Speaker   HistoryRecordSpeaker `json:"speaker"`
 	Timestamp time.Time            `json:"timestamp"`
 	TraceID   *string              `json:"trace_id,omitempty"`
 }
 
-// HistoryRecordSpeaker defines model for HistoryRecord.Speaker.
+// HistoryRecordSpeaker user: a client's call; tool: a nested call of a role that a person or a program registered; agent: of one that nobody did.
 type HistoryRecordSpeaker string
 
 // HistoryUsage How much programs look at history.
@@ -5338,7 +5340,10 @@ type Tool struct {
 	Acceptance Any `json:"acceptance,omitempty"`
 
 	// ByPerson A person registered the role's contract: it wins over what programs delegate with, and everybody's agents are shown the role's methods.
-	ByPerson  *bool     `json:"by_person,omitempty"`
+	ByPerson *bool `json:"by_person,omitempty"`
+
+	// ByUse Nobody registered the role: its first program did when it was called.
+	ByUse     *bool     `json:"by_use,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 
 	// Deliverable Any JSON value.

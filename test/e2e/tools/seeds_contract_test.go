@@ -9,7 +9,7 @@ import (
 )
 
 // 003:21, 95: of a value whose keys differ from the contract's only by case, the violation names the keys to use, the model repairs the program by it, and
-// nothing is rewritten on the way.
+// no value is rewritten.
 func TestSeed003Line21(t *testing.T) {
 	t.Parallel()
 	untagged := rig.Program("\t_ = call.Args\n\treturn struct {\n\t\tStatus string\n\t\tMovies []string\n\t}{\"ok\", []string{\"Up\"}}, nil")
