@@ -190,6 +190,55 @@ func (f *Interface) knows(p *Parameter) bool {
 	})
 }
 
+// Adopt gives a required parameter that a call lacks the call's keyword as another name, where it lacks one, has one keyword that no parameter takes, and one of
+// the names has all words of the other, as rate and annual_rate_percent: the program was written for that call. Unknown are these keywords.
+func (f *Interface) Adopt(args int, kwargs json.RawMessage, unknown []string) {
+	if f == nil || len(unknown) != 1 || len(unknown[0]) > MaxParameterName || !parameterName().MatchString(unknown[0]) {
+		return
+	}
+	given := keywords(kwargs)
+	var lacks []*Parameter
+	for i := range f.Parameters {
+		p := &f.Parameters[i]
+		named := slices.ContainsFunc(append([]string{p.Name}, p.Aliases...), func(name string) bool { return given[name] != nil })
+		if p.Required && !p.Variadic && !named && (p.ReadBy == ReadByName || i >= args) {
+			lacks = append(lacks, p)
+		}
+	}
+	if len(lacks) == 1 && len(lacks[0].Aliases) < maxAliases && sameWords(lacks[0].Name, unknown[0]) {
+		lacks[0].Aliases = append(slices.Clip(lacks[0].Aliases), unknown[0])
+	}
+}
+
+// sameWords reports whether one name has all words of the other.
+func sameWords(a, b string) bool {
+	x, y := strings.Split(strings.ToLower(a), "_"), strings.Split(strings.ToLower(b), "_")
+	within := func(x, y []string) bool {
+		return !slices.ContainsFunc(x, func(w string) bool { return !slices.Contains(y, w) })
+	}
+	return within(x, y) || within(y, x)
+}
+
+// NeverNull reports whether the interface's author declares a schema of the value that names its types, and null is none of them.
+func (f *Interface) NeverNull() bool {
+	if f == nil || f.Origin != OriginDeclared {
+		return false
+	}
+	var schema struct {
+		Type     json.RawMessage `json:"type"`
+		Nullable bool            `json:"nullable"`
+	}
+	var one string
+	var several []string
+	if json.Unmarshal(f.Returns, &schema) != nil || schema.Nullable {
+		return false
+	}
+	if json.Unmarshal(schema.Type, &one) == nil {
+		return slices.Contains(jsonTypes, one) && one != "null"
+	}
+	return json.Unmarshal(schema.Type, &several) == nil && len(several) > 0 && !slices.Contains(several, "null")
+}
+
 // Takes returns the interface of the current program; nil where it is not known.
 func (a *Artifact) Takes() *Interface {
 	if a == nil {

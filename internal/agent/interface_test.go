@@ -203,6 +203,46 @@ func TestInterfaceBreaks(t *testing.T) {
 	}
 }
 
+func TestInterfaceAdopt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args    int
+		kwargs  string
+		unknown []string
+		want    string // the parameter that gets another name
+	}{
+		{0, `{"principal":1,"annual_rate_percent":2,"months":3}`, []string{"annual_rate_percent"}, "rate"},
+		{1, `{"annual_rate_percent":2,"months":3}`, []string{"annual_rate_percent"}, "rate"},
+		{0, `{"principal":1,"interest":2,"months":3}`, []string{"interest"}, ""},
+		{0, `{"annual_rate_percent":2,"months":3}`, []string{"annual_rate_percent"}, ""},
+		{0, `{"principal":1,"rate":2,"months":3,"rate_kind":4}`, []string{"rate_kind"}, ""},
+		{0, `{"principal":1,"annual_rate":2,"months":3,"x":4}`, []string{"annual_rate", "x"}, ""},
+		{0, `{"principal":1,"a rate":2,"months":3}`, []string{"a rate"}, ""},
+	} {
+		f := &Interface{Parameters: []Parameter{{Name: "principal", Required: true, ReadBy: ReadByPosition}, {Name: "rate", Required: true}, {Name: "months", Required: true, ReadBy: ReadByName}, {Name: "rate_limit"}}}
+		f.Adopt(c.args, json.RawMessage(c.kwargs), c.unknown)
+		for _, p := range f.Parameters {
+			if (len(p.Aliases) == 1 && p.Aliases[0] == c.unknown[0]) != (p.Name == c.want) {
+				t.Errorf("%s: %s has the names %q", c.kwargs, p.Name, p.Aliases)
+			}
+		}
+	}
+	(*Interface)(nil).Adopt(0, nil, []string{"a"})
+}
+
+func TestInterfaceNeverNull(t *testing.T) {
+	t.Parallel()
+	for returns, want := range map[string]bool{`{"type":"array"}`: true, `{"type":["string","object"]}`: true, `{"type":["string","null"]}`: false, `{"type":"null"}`: false, `{"type":"text"}`: false, `{}`: false,
+		`{"anyOf":[]}`: false, `{"type":"string","nullable":true}`: false, `true`: false, ``: false} {
+		if got := (&Interface{Origin: OriginDeclared, Returns: json.RawMessage(returns)}).NeverNull(); got != want {
+			t.Errorf("%s: got %t", returns, got)
+		}
+	}
+	if (&Interface{Origin: OriginInferred, Returns: json.RawMessage(`{"type":"array"}`)}).NeverNull() || (*Interface)(nil).NeverNull() {
+		t.Error("what nobody declared says nothing of null")
+	}
+}
+
 func TestInterfaceUnknown(t *testing.T) {
 	t.Parallel()
 	f := &Interface{Parameters: []Parameter{{Name: "f", Aliases: []string{"degrees"}}}}
@@ -254,7 +294,9 @@ func TestDeclarationAgainst(t *testing.T) {
 		{name: "bad type", parameters: `[{"name":"title","type":"text"}]`, want: `title has the type "text"; it must be one of`},
 		{name: "type of no kind", parameters: `[{"name":"title","type":7}]`, want: "the type of title must be a string"},
 		{name: "bad schema", parameters: `[{"name":"title","schema":7}]`, want: "the schema of title must be a JSON Schema"},
-		{name: "no list", parameters: `{"title":"string"}`, want: "parameters: must be a list such as"},
+		{name: "an object by name", parameters: `{"title":"string","max_length":{"type":"integer","required":false}}`, want: "m(title: string, max_length?: integer)"},
+		{name: "a schema", parameters: `{"type":"object","properties":{"title":{"type":"string"},"max_length":{"type":"integer"}},"required":["title"]}`, want: "m(title: string, max_length?: integer)"},
+		{name: "no list", parameters: `"title"`, want: "parameters: must be a list such as"},
 		{name: "bad summary", summary: `7`, want: "summary: must be a string"},
 		{name: "bad returns", returns: `7`, want: "returns: must be a JSON Schema"},
 	} {

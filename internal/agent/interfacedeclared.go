@@ -59,9 +59,9 @@ func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 	if blank(d.Parameters) {
 		return &out, out.Validate()
 	}
-	var list []declaredParameter
-	if err := json.Unmarshal(d.Parameters, &list); err != nil {
-		return nil, errors.New(`parameters: must be a list such as [{"name": "text", "type": "string", "required": true}]`)
+	list, err := d.list()
+	if err != nil {
+		return nil, err
 	}
 	out.Origin, out.Parameters = OriginDeclared, make([]Parameter, 0, len(list))
 	required := make([]bool, len(list))
@@ -80,6 +80,79 @@ func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 		return nil, err
 	}
 	return &out, out.Validate()
+}
+
+// list returns the declared parameters: of a list, of an object by name, or of a JSON Schema's properties.
+func (d Declaration) list() (list []declaredParameter, err error) {
+	if err = json.Unmarshal(d.Parameters, &list); err == nil {
+		return list, nil
+	}
+	err = errors.New(`parameters: must be a list such as [{"name": "text", "type": "string", "required": true}]`)
+	object, required := d.Parameters, []string(nil)
+	var schema struct {
+		Type       string          `json:"type"`
+		Properties json.RawMessage `json:"properties"`
+		Required   json.RawMessage `json:"required"`
+	}
+	whole := json.Unmarshal(object, &schema) == nil && schema.Type == "object" && Kind(schema.Properties) == "object"
+	if whole {
+		object = schema.Properties
+		if json.Unmarshal(schema.Required, &required) != nil {
+			required = nil
+		}
+	}
+	names, values, ok := members(object)
+	if !ok {
+		return nil, err
+	}
+	for i, name := range names {
+		p := declaredParameter{}
+		if Kind(values[i]) == "string" {
+			p.Type = values[i] // {"text": "string"}
+		} else if json.Unmarshal(values[i], &p) != nil {
+			p = declaredParameter{Schema: values[i]}
+		}
+		p.Name = name
+		if whole {
+			needed := slices.Contains(required, name)
+			p.Required = &needed
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// members returns the members of an object in their order.
+func members(object json.RawMessage) (names []string, values []json.RawMessage, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, nil, false
+	}
+	for d.More() {
+		t, err := d.Token()
+		name, isName := t.(string)
+		var value json.RawMessage
+		if err != nil || !isName || d.Decode(&value) != nil || len(names) > MaxParameters {
+			return nil, nil, false
+		}
+		names, values = append(names, name), append(values, value)
+	}
+	return names, values, true
+}
+
+// Listed returns the declared parameters as far as they can be read, without a check of any.
+func (d Declaration) Listed() (out []Parameter) {
+	if blank(d.Parameters) {
+		return nil
+	}
+	list, err := d.list()
+	if err != nil {
+		return nil
+	}
+	for _, p := range list {
+		out = append(out, Parameter{Name: p.Name, Required: p.Required == nil || *p.Required})
+	}
+	return out
 }
 
 func (p *declaredParameter) parameter() (Parameter, error) {

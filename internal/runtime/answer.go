@@ -55,6 +55,7 @@ type trail struct {
 	guardrails       int  // recoveries used, as the next two
 	executionRepairs int
 	outcomeRepairs   int
+	repeated         int // programs asked for after a run that failed as the one before it
 	requested        int // programs asked of the model
 	usage            agent.Usage
 	system, user     string   // the last prompt

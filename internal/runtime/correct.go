@@ -255,7 +255,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		}
 		rec.note(*broken)
 		rec.r.noteRejected(ctx, rec.opened, cand, broken)
-		if broken.class != agent.ClassIntrinsic || !rec.spend(broken.stage) {
+		if broken.class != agent.ClassIntrinsic || !rec.spend(broken, q.basis) {
 			return nil, &broken.outcome
 		}
 		q.basis = failing{code: cand.generation.Code, checksum: cand.generation.CodeChecksum, class: string(broken.class), reason: broken.outcome.ErrorType, attempt: *broken}

@@ -160,7 +160,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		rec.note(j)
 		rec.reject(rejected{trigger, cand.generation.CodeChecksum, j}, false)
-		if !rec.spend(j.stage) {
+		if !rec.spend(&j, q.basis) {
 			rec.countExhaustion(j.stage)
 			rec.keep(j)
 			return rec.exhausted(j)

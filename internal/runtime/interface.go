@@ -74,6 +74,7 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 	if err != nil {
 		out = Inferred(facts)
 	}
+	out.Adopt(len(w.args), w.kwargs, w.unknownKeywords(out))
 	if q.predecessor == nil || !facts.UsesArgs || w.personAsked() {
 		return out, nil
 	}

@@ -111,9 +111,8 @@ func (c *opened) answeredInput(j judged) string {
 	return inputHash(j.takes.Named(c.args, c.kwargs))
 }
 
-// check holds a value against the contract. The error says that the call ended meanwhile.
-func (s *selected) check(ctx context.Context, j *judged) (err error) {
-	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.result.Value}
+// holds checks a value by the schema, if there is one, in its owner's share of heavy work.
+func (s *selected) holds(ctx context.Context, j *judged) (err error) {
 	if s.terms.schema == nil {
 		return nil
 	}
@@ -122,17 +121,53 @@ func (s *selected) check(ctx context.Context, j *judged) (err error) {
 		return err
 	}
 	defer s.r.o.Heavy.Leave(owner, weight)
-	if j.violation, err = s.terms.schema.CheckCall(ctx, j.result.Value, s.args, s.kwargs); err != nil {
+	j.violation, err = s.terms.schema.CheckCall(ctx, j.result.Value, s.args, s.kwargs)
+	j.checked = err == nil
+	return err
+}
+
+// check holds a value against the contract, and a null against what the program says of itself. The error says that the call ended meanwhile.
+func (s *selected) check(ctx context.Context, j *judged) error {
+	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.result.Value}
+	if err := s.holds(ctx, j); err != nil {
 		return err
 	}
-	j.checked = true
 	if j.violation != nil {
 		j.stage = stageOutcome
 		j.outcome = agent.Failed(agent.ErrContractViolation, j.violation.Message)
 		j.outcome.Metadata = j.violation.Metadata
 	}
+	if string(j.result.Value) == "null" {
+		s.void(j)
+	}
 	return nil
 }
+
+// void judges a null: it is no answer of a program that prints, or that declares to return something else.
+func (s *selected) void(j *judged) {
+	prints := j.result.Facts != nil && j.result.Facts.Prints
+	switch {
+	case !j.outcome.OK():
+		j.hint = s.forAll(voidHint)
+		return
+	case prints:
+		j.outcome = agent.Failed(agent.ErrTool, "the program returned null and printed what nobody sees")
+	case j.takes.NeverNull():
+		j.outcome = agent.Failed(agent.ErrContractViolation, "the program returned null, which the schema that it declares as returns does not allow")
+	default:
+		return
+	}
+	j.stage, j.hint = stageOutcome, s.forAll(voidHint)
+	if prints {
+		j.hint = s.forAll(printHint)
+	}
+}
+
+// Hints for programs that return nothing.
+const (
+	voidHint  = `Return a value. Start a list with []string{}: a nil slice is null. Where there is no answer, return recurgent.Fail(type, message).`
+	printHint = `Return the value: return value, nil. There is nothing to print to.`
+)
 
 // passed reports whether the value was checked against a contract and kept it.
 func (j *judged) passed() bool { return j.checked && j.violation == nil }

@@ -224,8 +224,14 @@ func (rec *recovery) note(j judged) {
 	}
 }
 
-// spend uses one recovery of the kind that the stage needs. It returns false when none is left.
-func (rec *recovery) spend(stage string) bool {
+// spend uses one recovery of the kind that the attempt's stage needs; none where the attempt failed as the program did that it repairs. It returns false when
+// none is left.
+func (rec *recovery) spend(j *judged, repaired failing) bool {
+	if j.repeats(repaired) && rec.trail.repeated < maxRepeated {
+		rec.trail.repeated++
+		return true
+	}
+	stage := j.stage
 	left, used := &rec.budgets.execution, &rec.trail.executionRepairs
 	if stage == stageOutcome || stage == stageProof {
 		left, used = &rec.budgets.outcome, &rec.trail.outcomeRepairs

@@ -114,22 +114,21 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 		return nil
 	}
 	shared.Reply.Usage = agent.Usage{}
-	checksum := agent.Checksum(shared.Reply.Code)
-	if generationOf(w.artifact, checksum, shared.CreatedAt) != nil {
+	program, facts, refused := w.gate(ctx, q, shared.Reply)
+	if generationOf(w.artifact, program.Checksum, shared.CreatedAt) != nil {
 		return nil // this call looked at it, and needs another one
 	}
-	facts, refused := w.load(ctx, q, shared.Reply.Code, checksum)
 	var takes *agent.Interface
 	if refused == nil {
 		takes, refused = w.describe(q, shared.Reply, facts)
 	}
 	if refused != nil {
-		w.r.o.Logger.Warn().Str("role", w.role).Str("method", w.method).Str("checksum", checksum).Err(fmt.Errorf("%s: %s", refused.Type, refused.Message)).
+		w.r.o.Logger.Warn().Str("role", w.role).Str("method", w.method).Str("checksum", program.Checksum).Err(fmt.Errorf("%s: %s", refused.Type, refused.Message)).
 			Msg("the program that another replica left does not pass the gate here")
 		return nil
 	}
 	w.before = w.reachBefore(ctx, q.predecessor)
-	cand := w.candidate(q, shared.Reply, facts)
+	cand := w.candidate(q, shared.Reply, program, facts)
 	cand.shared, cand.generation.Interface, cand.generation.CreatedAt, cand.generation.Owner = true, takes, shared.CreatedAt, shared.Owner
 	return cand
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -71,7 +72,7 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 // askedRepairs notes the repairs that were requested from the model in a flight: of failed programs, fresh or stored, and of
 // programs that the gate refused. All but the last have failed.
 func (rec *recovery) askedRepairs(q forgeRequest, res forgeResult, leader bool) {
-	n := res.guardrails
+	n := res.guardrails + res.repeated
 	if q.kind == provider.KindRepair {
 		n++
 	}
@@ -129,7 +130,7 @@ func (rec *recovery) charge(res forgeResult) {
 	rec.stages.Gate += res.gated
 	t.gated += res.gated
 	rec.budgets.guardrail -= res.guardrails
-	if res.guardrails > 0 {
+	if res.guardrails+res.repeated > 0 {
 		t.feedback = true
 	}
 	if res.system != "" {
@@ -146,6 +147,7 @@ func appendBounded(to, more []agent.AttemptFailure) []agent.AttemptFailure {
 type writer struct {
 	selected
 	guardrails int                    // recoveries left
+	taught     faults                 // what the refused programs have shown
 	earlier    []agent.AttemptFailure // shown to the model
 	span       *telemetry.Span        // of the forge
 	spent      *meter
@@ -172,18 +174,17 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			w.res.failure, w.res.class = unanswered(ctx, err)
 			return w.res
 		}
-		checksum := agent.Checksum(reply.Code)
-		facts, refused := w.load(ctx, q, reply.Code, checksum)
+		program, facts, refused := w.gate(ctx, q, reply)
 		var takes *agent.Interface
 		if refused == nil {
 			takes, refused = w.describe(q, reply, facts)
 		}
 		if refused == nil {
-			w.res.candidate, w.reply = w.candidate(q, reply, facts), reply
+			w.res.candidate, w.reply = w.candidate(q, reply, program, facts), reply
 			w.res.candidate.generation.Interface = takes
 			return w.res
 		}
-		next, more := w.refused(ctx, q, reply.Code, checksum, refused)
+		next, more := w.refused(ctx, q, program, refused)
 		if !more {
 			return w.res
 		}
@@ -191,19 +192,46 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 	}
 }
 
-// load has the gate check the program.
-func (w *writer) load(ctx context.Context, q forgeRequest, code, checksum string) (*report.Facts, *sandbox.Failure) {
-	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": checksum})
+// gate has the gate repair and check what the model wrote, and returns the program that is kept of it.
+func (w *writer) gate(ctx context.Context, q forgeRequest, reply provider.Reply) (sandbox.Program, *report.Facts, *sandbox.Failure) {
+	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": agent.Checksum(reply.Code)})
 	began := w.r.o.Now()
-	facts, refused := w.r.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, w.r.Owner(w.owner))
+	program, facts, refused := w.r.box.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration), w.r.Owner(w.owner))
 	ended := w.r.o.Now()
 	w.res.gated += ended.Sub(began)
 	w.span.Stage("gate", began, ended)
-	return facts, refused
+	return program, facts, refused
+}
+
+// fixTerms is what the gate needs to know of a program in order to repair it.
+func (w *writer) fixTerms(d agent.Declaration) report.Terms {
+	var t report.Terms
+	if k := w.terms.contract; k != nil {
+		t.Returns = returnedType(k.Deliverable)
+	}
+	if t.Returns == "" {
+		t.Returns = returnedType(d.Returns)
+	}
+	for _, p := range d.Listed() {
+		t.Parameters = append(t.Parameters, report.Parameter{Name: p.Name, Optional: !p.Required})
+	}
+	return t
+}
+
+// returnedType is the one JSON type that a schema lets through; "" for another schema.
+func returnedType(schema json.RawMessage) string {
+	var s struct {
+		Type json.RawMessage `json:"type"`
+	}
+	var one string
+	if json.Unmarshal(schema, &s) != nil || json.Unmarshal(s.Type, &one) != nil {
+		return ""
+	}
+	return one
 }
 
 // refused records that the gate refused a program, and returns the request for its repair while the budget lasts.
-func (w *writer) refused(ctx context.Context, q forgeRequest, code, checksum string, why *sandbox.Failure) (forgeRequest, bool) {
+func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program, why *sandbox.Failure) (forgeRequest, bool) {
 	out := failed(why)
 	if why.Ours || !refusal(why.Type) && ctx.Err() != nil {
 		w.res.failure, w.res.class = &out, agent.ClassNone
@@ -213,13 +241,17 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, code, checksum str
 	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage, ErrorType: why.Type,
 		ErrorMessage: Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
 	w.r.metrics.Guardrail(why.Type)
-	if w.guardrails == 0 {
-		w.res.failure, w.res.class, w.res.last = &out, agent.ClassIntrinsic, checksum
+	switch {
+	case !w.taught.add(why.Message) && p.Checksum != q.basis.checksum && w.res.repeated < maxRepeated:
+		w.res.repeated++
+	case w.guardrails == 0:
+		w.res.failure, w.res.class, w.res.last = &out, agent.ClassIntrinsic, p.Checksum
 		return q, false
+	default:
+		w.guardrails--
+		w.res.guardrails++
 	}
-	w.guardrails--
-	w.res.guardrails++
-	return forgeRequest{kind: provider.KindRepair, trigger: q.trigger, predecessor: q.predecessor, basis: failing{code: code, checksum: checksum,
+	return forgeRequest{kind: provider.KindRepair, trigger: q.trigger, predecessor: q.predecessor, basis: failing{code: p.Source, checksum: p.Checksum,
 		class: string(agent.ClassIntrinsic), reason: why.Type, attempt: j}}, true
 }
 
@@ -257,8 +289,8 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 }
 
 // candidate makes the generation that the program would become.
-func (w *writer) candidate(q forgeRequest, reply provider.Reply, facts *report.Facts) *candidate {
-	g := agent.Generation{Trigger: q.trigger, Code: reply.Code, CodeChecksum: agent.Checksum(reply.Code), Dependencies: facts.Imports,
+func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts) *candidate {
+	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
 		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts)

@@ -3509,7 +3509,7 @@ type Generation struct {
 	Effects               *Effects `json:"effects,omitempty"`
 	ExtrinsicFailureCount int      `json:"extrinsic_failure_count"`
 
-	// Facts What the gate found out about the code.
+	// Facts What the gate found out about the code. Its member fixes lists what the gate corrected in the text that the model wrote, with lines.
 	Facts interface{} `json:"facts,omitempty"`
 
 	// FixtureCount Ok calls kept as proofs.

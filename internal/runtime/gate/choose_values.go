@@ -5,6 +5,8 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
 // This file has what the tables ask about expressions.
@@ -215,7 +217,7 @@ func asksDaemon(c *chooser, n *ast.SelectorExpr) bool {
 		return false
 	}
 	f, ok := s.Obj().(*types.Func)
-	return ok && f.Pkg() != nil && f.Pkg().Path() == "recurgent" && f.Name() != "Arg"
+	return ok && f.Pkg() != nil && f.Pkg().Path() == allow.HostPath && f.Name() != "Arg"
 }
 
 func methodExpression(c *chooser, n *ast.SelectorExpr) bool {

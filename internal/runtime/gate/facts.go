@@ -215,7 +215,8 @@ func (ff *factFinder) call(call *ast.CallExpr) {
 			}
 		}
 	}
-	path, _ := ff.packageCall(call)
+	path, name := ff.packageCall(call)
+	ff.f.Prints = ff.f.Prints || path == "fmt" && strings.HasPrefix(name, "Print")
 	if path == "regexp" && len(call.Args) > 0 {
 		if v := ff.c.info.Types[call.Args[0]].Value; v != nil && v.Kind() == constant.String && strings.Contains(constant.StringVal(v), "<") &&
 			!strings.Contains(constant.StringVal(v), "(?P<") && !strings.Contains(constant.StringVal(v), "(?<") {
@@ -223,7 +224,9 @@ func (ff *factFinder) call(call *ast.CallExpr) {
 		}
 	}
 	if id, ok := ast.Unparen(call.Fun).(*ast.Ident); ok {
-		if b, ok := ff.c.info.Uses[id].(*types.Builtin); ok && len(call.Args) > 0 && ff.isContext(call.Args[0]) {
+		b, ok := ff.c.info.Uses[id].(*types.Builtin)
+		ff.f.Prints = ff.f.Prints || ok && strings.HasPrefix(b.Name(), "print")
+		if ok && len(call.Args) > 0 && ff.isContext(call.Args[0]) {
 			switch b.Name() {
 			case "delete":
 				if len(call.Args) == 2 {

@@ -16,6 +16,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"go/types"
+	"strings"
 	"syscall"
 	"time"
 
@@ -78,7 +79,10 @@ func (g *Gate) CheckAsWritten(source string) (*Program, *Refusal) {
 }
 
 // bounded runs a check within the deadline.
-func (g *Gate) bounded(c *check) (*Program, *Refusal) {
+func (g *Gate) bounded(c *check) (*Program, *Refusal) { return within(g, c.run) }
+
+// within runs work on a program within the deadline.
+func within(g *Gate, work func() (*Program, *Refusal)) (*Program, *Refusal) {
 	if g.stuck {
 		return nil, &Refusal{Type: InvalidCode, Message: "an earlier check did not end"}
 	}
@@ -89,7 +93,7 @@ func (g *Gate) bounded(c *check) (*Program, *Refusal) {
 	done := make(chan answer, 1)
 	go func() {
 		rt.GrowStack()
-		p, r := c.run()
+		p, r := work()
 		done <- answer{p, r}
 	}()
 	began, left := g.used(), g.opts.Deadline
@@ -131,6 +135,7 @@ type check struct {
 	info      *types.Info
 	pkg       *types.Package
 	errs      []types.Error
+	faults    []fault
 	unused    []types.Error // declared and not used
 	inputs    string        // the inferred interface
 	outside   outside.Named // the hosts, writes and tools that the text names
@@ -187,6 +192,7 @@ func (c *check) parse() *Refusal {
 		return r
 	}
 	file, err := parser.ParseFile(c.fset, fileName, c.source, parser.ParseComments)
+	c.file = file
 	if err != nil {
 		var list scanner.ErrorList
 		if errors.As(err, &list) {
@@ -194,36 +200,25 @@ func (c *check) parse() *Refusal {
 		}
 		return &Refusal{Type: InvalidCode, Message: err.Error()}
 	}
-	c.file = file
 	return nil
 }
 
+// syntaxErrors names the errors of syntax, and what can be said of the imports all the same.
 func (c *check) syntaxErrors(list scanner.ErrorList) *Refusal {
-	r := &Refusal{Type: InvalidCode, Hint: syntaxHint(c.source)}
-	for i, e := range list {
-		if i == 0 {
-			r.Line, r.Column = e.Pos.Line, e.Pos.Column
-			r.Message = "syntax error: " + e.Error()
+	hint := syntaxHint(c.source)
+	lines := map[int]bool{}
+	for _, e := range list {
+		if !lines[e.Pos.Line] { // what follows on the same line comes of the first
+			say := hint
+			if strings.Contains(e.Msg, "'?'") {
+				say = "Go has no a ? b : c: write x := c, then if a { x = b }."
+			}
+			c.faultAt(InvalidCode, e.Pos, e.Msg, say)
 		}
-		if i < maxErrors {
-			r.Errors = append(r.Errors, clipLine(e.Error()))
-		}
+		lines[e.Pos.Line] = true
 	}
-	return r
-}
-
-const maxErrors = 10
-
-func clipLine(s string) string {
-	if len(s) > 500 {
-		return s[:500] + "..."
+	if c.file != nil {
+		c.importPolicy()
 	}
-	return s
-}
-
-// refuse makes a refusal at a place of the program.
-func (c *check) refuse(kind string, pos token.Pos, message, hint string) *Refusal {
-	at := c.fset.PositionFor(pos, false)
-	text := fmt.Sprintf("%s:%d:%d: %s", fileName, at.Line, at.Column, message)
-	return &Refusal{Type: kind, Message: text, Line: at.Line, Column: at.Column, Hint: hint, Errors: []string{text}}
+	return c.refusal("syntax error: ")
 }

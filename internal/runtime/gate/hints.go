@@ -3,7 +3,9 @@ package gate
 import (
 	"fmt"
 	"go/types"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -20,6 +22,9 @@ func packageHints() map[string]string {
 		"log":      "Return messages in the value or in the error.",
 		"unsafe":   "Use encoding/binary or math.Float64bits.",
 		"C":        "Write it in Go.",
+
+		"io/ioutil": "io.ReadAll is in io.",
+		"os/exec":   "Programs start no others.",
 	}
 }
 
@@ -73,7 +78,8 @@ func syntaxHint(source string) string {
 
 // hintFor says what to do about a type error, where it takes more than its text, and of which type the refusal is.
 func (c *check) hintFor(e types.Error) (hint, kind string) {
-	if what, ok := strings.CutPrefix(e.Msg, "undefined: "); ok {
+	message := plainMessage(e)
+	if what, ok := strings.CutPrefix(message, "undefined: "); ok {
 		pkg, name, selected := strings.Cut(what, ".")
 		if !selected {
 			return c.packageNameHint(pkg)
@@ -83,13 +89,101 @@ func (c *check) hintFor(e types.Error) (hint, kind string) {
 				return fmt.Sprintf("%s.%s is not available to programs. %s", pkg, name, symbolHint(p.Path)), DependencyPolicy
 			}
 		}
-		return c.pageHint(pkg), InvalidCode
+		return c.memberHint(pkg, name), InvalidCode
 	}
-	if strings.Contains(e.Msg, "need type assertion") || strings.Contains(e.Msg, "of interface type any") || strings.Contains(e.Msg, "mismatched types any") ||
-		strings.Contains(e.Msg, "(type any is interface with no methods)") {
-		return "What comes from call.Args, call.Context and decoded JSON is of type any: assert it first, as in n, ok := x.(float64). Numbers are float64, lists []any, objects map[string]any.", InvalidCode
+	if hint := c.hostHint(message); hint != "" {
+		return hint, InvalidCode
 	}
-	return selectionHint(plainMessage(e)), InvalidCode
+	for _, h := range errorHints {
+		if h.about.MatchString(message) {
+			return h.hint, InvalidCode
+		}
+	}
+	return selectionHint(message), InvalidCode
+}
+
+// An errorHint is what to write instead of what the type checker refuses in words that fit.
+type errorHint struct {
+	about *regexp.Regexp
+	hint  string
+}
+
+var errorHints = []errorHint{
+	{regexp.MustCompile(`need type assertion|of interface type any|mismatched types any|any is interface with no methods|variable of type any|not defined on interface`),
+		`Values of arguments, of the context and of decoded JSON are any; assert them first. JSON numbers are float64: f, ok := call.Arg(1, "n").(float64), then int(f). Lists are []any, objects map[string]any.`},
+	{regexp.MustCompile(`call to strings\.Replace\b`), "strings.ReplaceAll(s, old, new) replaces all; strings.Replace(s, old, new, 1) the first."},
+	{regexp.MustCompile(`^append\(.* is not used$`), "append returns the list: list = append(list, x)."},
+	{regexp.MustCompile(`^(sort|slices)\..*\(no value\) used as value`), "It changes the list that it is given: call it as a statement, then use the list."},
+	{regexp.MustCompile(`type \[\].* has no field or method`), "A list has no methods: list = append(list, x), len(list), list[i]."},
+	{regexp.MustCompile(`type string has no field or method`), "A text has no methods: use package strings, len(s) for bytes, utf8.RuneCountInString(s) for characters."},
+	{regexp.MustCompile(`cannot assign to struct field .* in map`), "Take the struct out, change it, put it back: v := m[k]; v.f++; m[k] = v."},
+	{regexp.MustCompile(`^non-boolean condition`), "Conditions are bool: n != 0, s != \"\", len(list) > 0, x != nil."},
+	{regexp.MustCompile(`mismatched types (float64|int)\b.*\b(int|float64)\)`), "Convert one of them: float64(n), or int(f) of a whole f."},
+	{regexp.MustCompile(`must be integer|operator % not defined on .*float64|type float64\) as int\b`), "Convert it: int(f), where f is whole."},
+	{regexp.MustCompile(`type int\) as float64`), "Convert it: float64(n)."},
+	{regexp.MustCompile(`mismatched types.*(rune|byte).*string|mismatched types.*string.*(rune|byte)|type (rune|byte)\) as string`), "string(r) is a character as a text; 'a' is a character, \"a\" a text."},
+	{regexp.MustCompile(`^assignment mismatch: 1 variable but .* returns 2 values`), "Take both results: v, err := f(), then if err != nil { return nil, err }."},
+	{regexp.MustCompile(`return values|^missing return`), "Run ends with return value, nil, or with return nil, recurgent.Fail(type, message)."},
+	{regexp.MustCompile(`as error value`), "An error is recurgent.Fail(type, message)."},
+}
+
+// hostHint lists what the host package's types have, for a member that one of them lacks.
+func (c *check) hostHint(message string) string {
+	g := hostMember.FindStringSubmatch(message)
+	if g == nil {
+		return ""
+	}
+	host, err := c.gate.lib.load(allow.Host)
+	if err != nil {
+		return ""
+	}
+	named, ok := host.Scope().Lookup(g[1]).Type().(*types.Named)
+	if !ok {
+		return ""
+	}
+	var names []string
+	if s, ok := named.Underlying().(*types.Struct); ok {
+		for f := range s.Fields() {
+			if f.Exported() {
+				names = append(names, f.Name())
+			}
+		}
+	}
+	for m := range named.Methods() {
+		if m.Exported() {
+			names = append(names, m.Name())
+		}
+	}
+	hint := "A " + g[1] + " has " + strings.Join(names, ", ") + "."
+	if g[1] == "Call" {
+		hint += ` An argument is read by its place and name: n, ok := call.Arg(0, "n").(float64); texts are string, lists []any, objects map[string]any. The session's memory is the map call.Context.`
+	}
+	return hint
+}
+
+var hostMember = regexp.MustCompile(`type \*?recurgent\.(Call|Response|Outcome|Tool|Record|Request) has no field or method`)
+
+// memberHint names what a package has in the place of a name that it lacks: all of ours, of others what begins alike.
+func (c *check) memberHint(pkg, name string) string {
+	if hint := c.pageHint(pkg); hint != "" {
+		return hint
+	}
+	for _, spec := range c.file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if c.importName(spec) != pkg {
+			continue
+		}
+		names, _ := fixing{Gate: c.gate}.Names(path)
+		if path != allow.Host {
+			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+				return len(name) < 3 || !strings.HasPrefix(strings.ToLower(n), strings.ToLower(name[:2]))
+			})
+		}
+		if len(names) > 0 && len(names) <= 40 {
+			return fmt.Sprintf("Package %s has %s.", pkg, strings.Join(names, ", "))
+		}
+	}
+	return ""
 }
 
 // packageNameHint is for an undefined name that is a package's.

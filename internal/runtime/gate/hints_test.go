@@ -31,8 +31,8 @@ func TestHints(t *testing.T) {
 		{"a method of goquery that is missing", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); doc.AddSelection(doc)"), InvalidCode, "A Selection has All, Attr, AttrOr, Children"},
 		{"a function of goquery that is missing", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); _ = html.NodeName(doc)"), InvalidCode, "The package has CheckSelector, Document, EscapeString"},
 		{"a selector that is none", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); const s = \"td:\"; doc.Find(s + \"first\")"), InvalidCode, "Write a CSS selector"},
-		{"arithmetic on any", program("", "", "return call.Args[0] + 1, nil"), InvalidCode, "assert it first"},
-		{"any as a string", program("strings", "", "return strings.ToUpper(call.Args[0]), nil"), InvalidCode, "assert it first"},
+		{"arithmetic on any", program("", "", "return call.Args[0] + 1, nil"), InvalidCode, "assert them first"},
+		{"any as a string", program("strings", "", "return strings.ToUpper(call.Args[0]), nil"), InvalidCode, "assert them first"},
 	}
 	g := newGate(t)
 	for _, test := range tests {
@@ -41,7 +41,7 @@ func TestHints(t *testing.T) {
 			if r == nil {
 				t.Fatal("accepted")
 			}
-			if r.Type != test.kind || !strings.Contains(r.Hint, test.hint) {
+			if r.Type != test.kind || !strings.Contains(r.Hint+strings.Join(r.Errors, "\n"), test.hint) { // of one fault it stands apart
 				t.Errorf("got %s %q, hint %q; want %s, hint %q", r.Type, r.Message, r.Hint, test.kind, test.hint)
 			}
 		})
@@ -69,5 +69,49 @@ func TestForeignForms(t *testing.T) {
 		if _, r := g.Check(strings.Replace(source, "Sprint(1)", "Sprint(x)", 1)); r == nil || r.Line != 7 || r.Column != 20 {
 			t.Errorf("%s: got %+v, want undefined: x at 7:20", name, r)
 		}
+	}
+}
+
+// A program's faults are named all at once, each once, with its line and what to write instead.
+func TestAllFaults(t *testing.T) {
+	t.Parallel()
+	_, r := newGate(t).Check(program("os io/ioutil net/http strings", "func init() {}", `
+f, err := ioutil.ReadAll(nil)
+n := call.Arg(0, "n") + 1
+x := missing
+y := missing
+resp, err := http.Get("x")
+s := strings.Reverse("a")
+call.Printer("x")
+_ = os.Args
+return 1, 2, nil`))
+	if r == nil {
+		t.Fatal("accepted")
+	}
+	want := []string{
+		`program.go:3:8: package "os" is not available to programs. Programs have no files and no environment. What they need comes as arguments.`,
+		`program.go:4:8: package "io/ioutil" is not available to programs. io.ReadAll is in io.`,
+		`program.go:5:8: package "net/http" is not available to programs. Use call.Fetch(url) or call.FetchWith(recurgent.Request{...}): the daemon performs the request.`,
+		"program.go:7:1: init functions are not allowed. Initialise package variables where they are declared, or in Run.",
+		`mismatched types any and untyped int). Values of arguments, of the context and of decoded JSON are any; assert them first. JSON numbers are float64: f, ok := call.Arg(1, "n").(float64), then int(f). Lists are []any, objects map[string]any.`,
+		"program.go:12:6: undefined: missing (also in line 13)",
+		"undefined: strings.Reverse. Package strings has Reader, Repeat, Replace, ReplaceAll, Replacer.",
+		"call.Printer undefined (type *recurgent.Call has no field or method Printer). A Call has Role, Method,",
+		"too many return values",
+	}
+	for i, w := range want {
+		if i >= len(r.Errors) || !strings.Contains(r.Errors[i], w) {
+			t.Errorf("fault %d: got %q, want %q", i, r.Errors[min(i, len(r.Errors)-1)], w)
+		}
+	}
+	if len(r.Errors) != len(want) || r.Type != DependencyPolicy || r.Hint != "" || r.Message != r.Errors[0] {
+		t.Errorf("got %d faults, %s, %q", len(r.Errors), r.Type, r.Message)
+	}
+	many := ""
+	for i := range 200 {
+		many += "_ = missing" + strings.Repeat("x", i) + "\n"
+	}
+	if _, r = newGate(t).Check(program("", "", many)); len(r.Errors) != maxErrors || len(strings.Join(r.Errors, "")) > maxFaultBytes {
+		t.Errorf("%d faults, %d bytes", len(r.Errors), len(strings.Join(r.Errors, "")))
 	}
 }

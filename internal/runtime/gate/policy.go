@@ -22,50 +22,41 @@ func (c *check) syntaxPolicy() *Refusal {
 		for _, comment := range group.List {
 			if d := strings.TrimSpace(strings.TrimPrefix(comment.Text, "//")); strings.HasPrefix(comment.Text, "//go:") ||
 				strings.HasPrefix(comment.Text, "//export ") || strings.HasPrefix(comment.Text, "// +build") {
-				return c.refuse(InvalidCode, comment.Pos(), "compiler directives are not allowed: "+clipLine(d), "Remove the directive.")
+				c.fault(InvalidCode, comment.Pos(), "compiler directives are not allowed: "+clipLine(d), "Remove the directive.")
 			}
 		}
 	}
-	if r := c.importPolicy(); r != nil {
-		return r
-	}
-	if r := c.declPolicy(); r != nil {
-		return r
-	}
-	var refused *Refusal
+	c.importPolicy()
+	c.declPolicy()
 	ast.Inspect(c.file, func(n ast.Node) bool {
-		if g, ok := n.(*ast.GoStmt); ok && refused == nil {
-			refused = c.refuse(InvalidCode, g.Pos(), "go statements are not allowed", "A program has one goroutine: do one step after the other.")
+		if g, ok := n.(*ast.GoStmt); ok {
+			c.fault(InvalidCode, g.Pos(), "go statements are not allowed", "A program has one goroutine: do one step after the other.")
 		}
-		return refused == nil
+		return true
 	})
-	if refused != nil {
-		return refused
-	}
 	c.choosePage()
 	c.addImports()
 	c.keepDefers()
 	return nil
 }
 
-func (c *check) importPolicy() *Refusal {
+func (c *check) importPolicy() {
 	for _, spec := range c.file.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			return c.refuse(InvalidCode, spec.Pos(), "an import path is not a string", "")
-		}
-		if _, ok := c.gate.lib.allowed[path]; !ok {
-			return c.refuse(DependencyPolicy, spec.Pos(), fmt.Sprintf("package %q is not available to programs", clipLine(path)), importHint(path))
-		}
-		if spec.Name != nil && spec.Name.Name == "." {
-			return c.refuse(DependencyPolicy, spec.Pos(), "dot imports are not allowed", "Import the package under its name.")
+		_, known := c.gate.lib.allowed[path]
+		switch {
+		case err != nil:
+			c.fault(InvalidCode, spec.Pos(), "an import path is not a string", "")
+		case !known:
+			c.fault(DependencyPolicy, spec.Pos(), fmt.Sprintf("package %q is not available to programs", clipLine(path)), importHint(path))
+		case spec.Name != nil && spec.Name.Name == ".":
+			c.fault(DependencyPolicy, spec.Pos(), "dot imports are not allowed", "Import the package under its name.")
 		}
 	}
-	return nil
 }
 
 // declPolicy wants exactly one function Run and no init.
-func (c *check) declPolicy() *Refusal {
+func (c *check) declPolicy() {
 	var run *ast.FuncDecl
 	for _, d := range c.file.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -74,32 +65,27 @@ func (c *check) declPolicy() *Refusal {
 		}
 		switch f.Name.Name {
 		case "init":
-			return c.refuse(InvalidCode, f.Pos(), "init functions are not allowed", "Initialise package variables where they are declared, or in Run.")
+			c.fault(InvalidCode, f.Pos(), "init functions are not allowed", "Initialise package variables where they are declared, or in Run.")
 		case "Run":
 			run = f
 		}
 		if f.Body == nil {
-			return c.refuse(InvalidCode, f.Pos(), "function "+f.Name.Name+" has no body", "Write the function in Go.")
+			c.fault(InvalidCode, f.Pos(), "function "+f.Name.Name+" has no body", "Write the function in Go.")
 		}
 	}
 	if run == nil {
-		return &Refusal{Type: InvalidCode, Message: "the program has no function Run", Hint: "Declare " + allow.RunForm + "."}
+		c.fault(InvalidCode, token.NoPos, "the program has no function Run", "Declare "+allow.RunForm+".")
 	}
-	return nil
 }
 
 // typePolicy judges what needs types.
 func (c *check) typePolicy() *Refusal {
-	if r := c.runPolicy(); r != nil {
-		return r
-	}
 	if r := c.instancePolicy(); r != nil {
 		return r
 	}
-	var refused *Refusal
 	touch := func(e ast.Expr, what string) {
-		if v := c.foreignVar(e); v != nil && refused == nil {
-			refused = c.refuse(ToolRegistry, e.Pos(), fmt.Sprintf("%s of %s.%s, a variable of another package, is not allowed", what, v.Pkg().Name(), v.Name()),
+		if v := c.foreignVar(e); v != nil {
+			c.fault(ToolRegistry, e.Pos(), fmt.Sprintf("%s of %s.%s, a variable of another package, is not allowed", what, v.Pkg().Name(), v.Name()),
 				"Keep a variable of your own.")
 		}
 	}
@@ -129,9 +115,9 @@ func (c *check) typePolicy() *Refusal {
 				}
 			}
 		}
-		return refused == nil
+		return true
 	})
-	return refused
+	return c.refusal("")
 }
 
 // foreignVar returns the other package's variable that an expression is, or is a part of.
@@ -159,12 +145,15 @@ func (c *check) foreignVar(e ast.Expr) *types.Var {
 }
 
 // runPolicy wants Run to have the one signature that is called.
-func (c *check) runPolicy() *Refusal {
+func (c *check) runPolicy() {
 	run, ok := c.pkg.Scope().Lookup("Run").(*types.Func)
 	if !ok {
-		return &Refusal{Type: InvalidCode, Message: "Run is not a function", Hint: "Declare " + allow.RunForm + "."}
+		return // the program has none, which is said already
 	}
 	sig := run.Signature()
+	if strings.Contains(types.TypeString(sig, packageName), "invalid type") {
+		return // of a package that is not available, or of a name that is undefined
+	}
 	good := sig.TypeParams().Len() == 0 && sig.Params().Len() == 1 && sig.Results().Len() == 2 && !sig.Variadic()
 	if good {
 		ptr, isPtr := types.Unalias(sig.Params().At(0).Type()).(*types.Pointer)
@@ -175,9 +164,8 @@ func (c *check) runPolicy() *Refusal {
 		good = good && !isNamed
 	}
 	if !good {
-		return c.refuse(InvalidCode, run.Pos(), "Run has the wrong signature: "+strings.TrimPrefix(types.TypeString(sig, packageName), "func"), "Declare "+allow.RunForm+".")
+		c.fault(InvalidCode, run.Pos(), "Run has the wrong signature: "+strings.TrimPrefix(types.TypeString(sig, packageName), "func"), "Declare "+allow.RunForm+".")
 	}
-	return nil
 }
 
 func packageName(p *types.Package) string { return p.Name() }

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"errors"
-	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -32,8 +31,14 @@ func (c *check) check() *Refusal {
 		c.typeCheck()
 		c.errs = append(c.errs, c.unused...)
 	}
-	if len(c.errs) > 0 {
-		return c.typeErrors()
+	what := ""
+	if len(c.faults) == 0 && len(c.errs) > 0 {
+		what = "does not compile: "
+	}
+	c.typeErrors()
+	c.runPolicy()
+	if r := c.refusal(what); r != nil {
+		return r
 	}
 	if r := c.heldPolicy(); r != nil { // of the text as it is: calls that are moved are of no other types
 		return r
@@ -105,27 +110,18 @@ func (c *check) typeCheck() {
 	c.pkg, _ = conf.Check("tool", c.fset, []*ast.File{c.file}, c.info)
 }
 
-func (c *check) typeErrors() *Refusal {
-	slices.SortStableFunc(c.errs, func(a, b types.Error) int { return int(a.Pos) - int(b.Pos) })
-	r := &Refusal{Type: InvalidCode}
+// typeErrors notes what the type checker found. Of a package that is not available the import alone is a fault.
+func (c *check) typeErrors() {
 	for _, e := range c.errs {
-		if strings.HasPrefix(e.Msg, "\t") { // more about the error before
+		if strings.HasPrefix(e.Msg, "\t") || strings.HasPrefix(e.Msg, "could not import ") { // more about the error before
 			continue
 		}
-		at := c.fset.PositionFor(e.Pos, false)
-		line := fmt.Sprintf("%s:%d:%d: %s", fileName, at.Line, at.Column, plainMessage(e))
-		if len(r.Errors) == 0 {
-			r.Line, r.Column, r.Message = at.Line, at.Column, "does not compile: "+clipLine(line)
-			r.Hint, r.Type = c.hintFor(e)
-		}
-		if len(r.Errors) < maxErrors {
-			r.Errors = append(r.Errors, clipLine(line))
-		}
+		hint, kind := c.hintFor(e)
+		c.fault(kind, e.Pos, plainMessage(e), hint)
 	}
-	if r.Message == "" {
-		r.Message = "does not compile: " + clipLine(c.errs[0].Error())
+	if len(c.errs) > 0 && len(c.faults) == 0 {
+		c.fault(InvalidCode, c.errs[0].Pos, plainMessage(c.errs[0]), "")
 	}
-	return r
 }
 
 // load imports for the type checker: a generic package with just what the program uses of it, any other from the library.

@@ -87,6 +87,11 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Message }
 
+// A Mismatch is what Must panics with. It ends the call in invalid_input.
+type Mismatch struct{ Message string }
+
+func (m *Mismatch) Error() string { return m.Message }
+
 // AsFailure finds the Failure in err; a plain error is a tool_error with its text.
 func AsFailure(err error) *Failure {
 	var f *Failure

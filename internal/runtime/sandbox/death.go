@@ -79,16 +79,20 @@ func refused(r *report.Refusal) *Failure {
 	case agent.ErrToolRegistry, agent.ErrDependencyPolicy:
 		f.Type = r.Type
 	}
-	for i, line := range r.Errors {
-		if i == 10 {
+	for i, line := range r.Errors[min(len(r.Errors), 1):] { // the first is the message
+		if i == maxFaults {
 			break
 		}
-		if line = wire.BoundText([]byte(line), 400); line != f.Message {
-			f.Message += "\n" + line
-		}
+		f.Message += "\n" + wire.BoundText([]byte(line), maxFault)
 	}
 	return f
 }
+
+// Bounds of what a failure says of a refusal: faults beside the first, and bytes of each.
+const (
+	maxFaults = 20
+	maxFault  = 720
+)
 
 func outOfMemory() *Failure {
 	return &Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}

@@ -138,18 +138,26 @@ func (p *Pool) prepare(ctx context.Context, prog Program, owner agent.Owner, l *
 		return nil, t, failure
 	}
 	began = time.Now()
-	stop := context.AfterFunc(ctx, r.interrupt)
-	failure = r.load(ctx, prog, owner, l.start())
-	if !stop() && failure == nil {
-		failure = interrupted(ctx)
-	}
+	failure = p.load(ctx, r, prog, owner, l.start())
 	t.Gate = time.Since(began)
 	if failure != nil {
-		r.kill("refused") // counts only when nothing else has killed it
-		p.noteFault(failure, prog.Checksum)
 		return nil, t, failure
 	}
 	return r, t, nil
+}
+
+// load has the runner gate and compile the program, or ends it.
+func (p *Pool) load(ctx context.Context, r *runner, prog Program, owner agent.Owner, deadline time.Time) *Failure {
+	stop := context.AfterFunc(ctx, r.interrupt)
+	failure := r.load(ctx, prog, owner, deadline)
+	if !stop() && failure == nil {
+		failure = interrupted(ctx)
+	}
+	if failure != nil {
+		r.kill("refused") // counts only when nothing else has killed it
+		p.noteFault(failure, prog.Checksum)
+	}
+	return failure
 }
 
 // loadTimeout bounds gate and compilation where no run bounds them.

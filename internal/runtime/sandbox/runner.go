@@ -195,7 +195,7 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 			if failure != nil {
 				return Result{Failure: failure}
 			}
-		case wire.KindConfig, wire.KindReady, wire.KindLoad, wire.KindLoaded, wire.KindRun, wire.KindReply:
+		case wire.KindConfig, wire.KindReady, wire.KindFix, wire.KindFixed, wire.KindLoad, wire.KindLoaded, wire.KindRun, wire.KindReply:
 			return Result{Failure: r.fault(ctx, errors.New("a frame out of turn"), "")}
 		default:
 			// A kind that this version does not know, from a runner of another: it asks nothing of us.

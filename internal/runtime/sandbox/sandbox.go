@@ -135,6 +135,9 @@ const RunnerArg = wire.RunnerArg
 type Sandbox interface {
 	// Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
 	Load(ctx context.Context, p Program, owner agent.Owner) (*report.Facts, *Failure)
+	// Fix is Load of a program as a model wrote it: the runner repairs what has one reading first. The program returned is what was loaded, or
+	// refused, and is to be kept; its facts say what was repaired.
+	Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (Program, *report.Facts, *Failure)
 	// Run runs the program. Concurrent calls are admitted up to Options.Runners at a time; nested ones (depth 1 and
 	// more) use extra runners, so that programs waiting for each other cannot block one another.
 	Run(ctx context.Context, r Request, h Host) Result

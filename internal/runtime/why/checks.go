@@ -1,11 +1,13 @@
 package why
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // Results of a check.
@@ -27,6 +29,13 @@ func checks(in *Input) []Check {
 	written := e.ProgramSource == agent.SourceGenerated || e.ProgramSource == agent.SourceRepaired
 	if written && e.CodeChecksum != "" {
 		add("gate", passed, "the program that was written uses only what is allowed")
+	}
+	if fixes := fixesOf(in); len(fixes) > 0 {
+		quotes := make([]string, min(len(fixes), maxFixesShown))
+		for i := range quotes {
+			quotes[i] = quoted(fixes[i])
+		}
+		add("fixes", passed, plural(len(fixes), "place", "places")+" of the text that the model wrote were corrected before it was checked: "+strings.Join(quotes, ", "))
 	}
 	switch {
 	case !e.ContractValidationApplied:
@@ -70,6 +79,26 @@ func checks(in *Input) []Check {
 func ran(e *agent.LogEntry) bool {
 	return e.ProgramSource != agent.SourceNone && e.ProgramSource != "" ||
 		slices.ContainsFunc(e.AttemptFailures, func(f agent.AttemptFailure) bool { return f.Stage != "validation" })
+}
+
+// maxFixesShown bounds how many corrections of a program's text are named.
+const maxFixesShown = 8
+
+// fixesOf returns what the gate corrected in the text of the program that answered, where that is kept.
+func fixesOf(in *Input) []string {
+	if in.Artifact == nil {
+		return nil
+	}
+	for _, g := range in.Artifact.Generations {
+		if g.ID != in.Call.Log.Generation {
+			continue
+		}
+		var facts report.Facts
+		if json.Unmarshal(g.Facts, &facts) == nil {
+			return facts.Fixes
+		}
+	}
+	return nil
 }
 
 // examples says what the examples of the method meant to the program.

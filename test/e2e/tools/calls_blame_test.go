@@ -149,7 +149,7 @@ func TestParentIsKeptWhenAChildFails(t *testing.T) {
 		return rig.Program("\tout := call.Tool(\"helper\").Call(\"" + child + "\", call.Arg(0, \"x\"))\n\tif !out.OK() {\n\t\treturn nil, recurgent.Fail(out.ErrorType, out.ErrorMessage)\n\t}\n\treturn out.Value, nil")
 	}
 	given := rig.Program("\treturn call.Arg(0, \"x\"), nil")
-	panics := rig.Program("\tvar m map[string]int\n\tm[\"x\"] = 1\n\treturn m, nil")
+	panics := rig.Program("\tvar list []int\n\treturn list[1], nil")
 	m := rig.NewModel(t, rig.Script{
 		"f.outage": {parent("down")}, "helper.down": {rig.Status(http.StatusUnauthorized), given},
 		"f.bug": {parent("buggy")}, "helper.buggy": {panics, panics, given},

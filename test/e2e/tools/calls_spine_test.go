@@ -135,7 +135,7 @@ func TestFailuresAreOutcomes(t *testing.T) {
 		"t.syntax":   {"package tool\n\nfunc Run(call"},
 		"t.types":    {rig.Program("\tvar n int = \"text\"\n\treturn n, nil")},
 		"t.missing":  {"package tool\n\nfunc Walk() {}\n"},
-		"t.wrong":    {"package tool\n\nfunc Run(a int) int { return a }\n"},
+		"t.wrong":    {"package tool\n\nfunc Run(a chan int) int { return <-a }\n"},
 		"t.forbids":  {"package tool\n\nimport (\n\t\"os\"\n\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) { return os.Getpid(), nil }\n"},
 		"t.nan":      {rig.Program("\treturn math.NaN(), nil", "math")},
 		"t.function": {rig.Program("\treturn func() {}, nil")},

@@ -14,7 +14,7 @@ import (
 func TestKindsOfCalls(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.nests": {rig.ProgDelegates}, "calculator.add": {rig.ProgAdd}, "r.fetches": {rig.ProgFetches}, "r.m": {rig.ProgGiven},
-		"r.unsafe": {strings.Replace(rig.ProgGiven, "\"recurgent\"", "\"os/exec\"\n\t\"recurgent\"", 1), rig.ProgGiven}})
+		"r.unsafe": {rig.Program("\treturn exec.Command(\"x\").Run(), nil", "os/exec"), rig.ProgGiven}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 

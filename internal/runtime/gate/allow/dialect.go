@@ -91,7 +91,9 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
   4 MiB for an array or struct that is a value in a function, and 16 MiB for all of a function's; 127 parameters and results.
 - An interface type without a name may not lead back to itself through its methods.
 
-What the gate corrects instead of refusing: unused imports and variables, imports that were forgotten but can only mean one allowed package, "html" where "recurgent/html" is meant, another package name.
+What the gate corrects instead of refusing, in every program: unused imports and variables, imports that were forgotten but can only mean one allowed package, "html" where "recurgent/html" is meant, another package name.
+
+` + corrections + `
 
 ` + "`recurgent/html`" + ` reads web pages, by the names of goquery (docs/programs.md). A selector that is not CSS, or that costs too much on its page, panics; constant ones are refused before the program runs. Pages have at most 32 MiB, 1,048,576 tags and 512 elements within each other.
 
@@ -109,3 +111,24 @@ Left out, whatever they offer besides, are packages that reach files, processes,
 	}
 	return b.String()
 }
+
+// corrections is the section about what package fix does.
+const corrections = `## What is corrected in what a model wrote
+
+A program that a model wrote is corrected (package gate/fix) only where it cannot compile, or where a construct fails for every input, and only so that for each input it computes what its text plainly says, or fails. The corrected text is what is checked, kept, run and shown; the generation's facts say what was corrected, with lines, and so does ` + "`recurgentd why`" + `.
+What people put in is not changed. Everything else is refused: all faults at once, each with its line and what to write instead.
+
+| what | becomes |
+|---|---|
+| ` + "`call.Arg(1, \"n\").(int)`" + `, ` + "`.([]string)`" + `, ` + "`.(map[string]int)`" + ` of arguments, the context, other tools' values and what json.Unmarshal filled | ` + "`recurgent.Must(call.Arg(1, \"n\"), 0).(int)`" + `: 2.5, a text and a missing argument end the call in ` + "`invalid_input`" + `. With ` + "`, ok`" + ` a missing value is not ok, and every other value of another type ends the call (` + "`recurgent.Maybe`" + `, ` + "`Held`" + `), but where Run returns an error of its own for it (` + "`As`" + `). Not where the program handles the float64, the list or the object, where the value may be its own, or where a list or an object is changed in place |
+| a case ` + "`int`" + ` or ` + "`[]string`" + ` of a type switch; ` + "`== 5`" + ` | ` + "`recurgent.Case`" + `, which ends the call for 2.5; ` + "`recurgent.As`" + ` |
+| ` + "`call.Int(\"n\")`" + `, ` + "`call.Args[\"n\"]`" + `, ` + "`call.Input[\"n\"]`" + ` and the like | ` + "`call.Arg(i, \"n\")`" + `, converted where the name says a type, if the place is declared or it is the one argument that the program reads |
+| ` + "`call.Context.Get(k)`" + `, ` + "`.Set(k, v)`" + `, ` + "`call.Memory[k]`" + `, ` + "`recurgent.Error(...)`" + `, ` + "`call.Fail(...)`" + `, ` + "`recurgent.Success(v)`" + `, ` + "`resp.StatusCode`" + ` | the map, ` + "`recurgent.Fail`" + `, the value, ` + "`resp.Status`" + ` |
+| ` + "`func Run(call recurgent.Call)`" + `, ` + "`Run(ctx, call)`" + `, a Run with other results, one function such as ` + "`Sum(list []float64) float64`" + `, another name | ` + "`" + RunForm + "`" + `, which calls it. More than one parameter only where the declared ones have the same names |
+| several files in one, no package clause, a missing comma at the end of a line, braces and else on the next line | one file |
+| import paths of the host package and of packages of the standard library; imports of other packages that nothing uses | the path; nothing |
+| an int beside float64; a value of JSON where a type is wanted; a number of JSON as an index, a length or before ` + "`%`" + `; a character beside a text; a text and an int; math.Max of ints | the conversion, or an end of the call where the value is none of that type. Not the quotient of integers, a number of JSON that is divided, an int of a program that computes with characters |
+| ` + "`return v`" + ` and ` + "`return err`" + ` of two results, ` + "`nil`" + ` for a value beside an error, ` + "`:=`" + ` for ` + "`=`" + `, the forgotten error of a call, ` + "`return sort.Strings(l)`" + `, names of other languages (null, None, True, float) and of packages (sort.Floats) | the statement |
+| ` + "`call.Bind(v)`" + `, ` + "`json.Unmarshal(data, v)`" + `; a list without a value that is returned, where the method returns lists; the one value that is printed, at the end of a Run that returns nothing else | ` + "`&v`" + `, an empty list, the value |
+
+Refused by name, though they compile: an assertion of JSON that never holds and is not corrected, ` + "`%d`" + ` of a float64, ` + "`string(n)`" + ` of an int, a new variable that hides another one and is not read; in a corrected program also a division of integers without its remainder, and a list that may be returned as null.`

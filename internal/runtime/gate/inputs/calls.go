@@ -91,15 +91,40 @@ func (fr *frame) method(e *ast.CallExpr, s *ast.SelectorExpr, fn *types.Func) []
 	} else if x != nil && len(x.reads) > 0 {
 		fr.escape(x)
 	}
-	if fn.Pkg() != nil && fn.Pkg().Path() == hostPath && fn.Name() == "Fail" {
-		fr.failing++
-		defer func() { fr.failing-- }()
+	if fn.Pkg() != nil && fn.Pkg().Path() == hostPath && fn.Signature().Recv() == nil {
+		switch fn.Name() {
+		case "Fail":
+			fr.failing++
+			defer func() { fr.failing-- }()
+		case "As", "Must", "Maybe", "Or", "Held", "Case":
+			return fr.converts(e, fn.Name() == "Or")
+		}
 	}
 	values := fr.foreign(e)
 	if keeps(fn) && len(values) > 0 && values[0] != nil && len(values[0].reads) > 0 {
 		return []*value{{reads: values[0].reads, derived: true, other: values[0].other}}
 	}
 	return nil
+}
+
+// converts is a call of recurgent.As and its kin: the value of its first argument, for an assertion to be made of. or says that the second one stands for a
+// missing one.
+func (fr *frame) converts(e *ast.CallExpr, or bool) []*value {
+	values := make([]*value, len(e.Args))
+	for i, a := range e.Args {
+		values[i] = fr.eval(a)
+	}
+	if values[0] == nil || len(values[0].reads) == 0 {
+		return nil
+	}
+	out := *values[0]
+	out.as, out.or = true, or
+	if or && len(e.Args) == 2 {
+		for _, r := range out.reads {
+			fr.defaulted(r, e.Args[1])
+		}
+	}
+	return []*value{&out}
 }
 
 // keeps reports whether a function of package strings gives nothing for nothing.

@@ -163,14 +163,30 @@ func (fr *frame) asserted(e *ast.TypeAssertExpr, checked bool) *value {
 	}
 	t := fr.typeOf(e.Type)
 	for _, r := range x.reads {
-		r.root().is(jsonTypeOf(t))
-		if !checked {
+		x.asserted(r.root(), t)
+		if !checked && !x.or {
 			fr.require(r) // it panics without
 		}
 	}
 	out := *x
-	out.derived = true
+	out.derived, out.as = true, false
 	return &out
+}
+
+// asserted notes that a read of the value is asserted to a type: one that decoded JSON has or, of a converted value, one that it becomes.
+func (v *value) asserted(r *read, t types.Type) {
+	if !v.as || jsonTypeOf(t) != "" {
+		r.is(jsonTypeOf(t))
+		return
+	}
+	of := schemaOf(t, 0)
+	name, _ := of["type"].(string)
+	r.is(name)
+	if items, ok := of["items"].(map[string]any); ok {
+		if name, _ = items["type"].(string); name != "" {
+			r.element().is(name)
+		}
+	}
 }
 
 func (fr *frame) composite(e *ast.CompositeLit) *value {

@@ -9,10 +9,12 @@ package inputs
 import (
 	"go/ast"
 	"go/types"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
 const (
-	hostPath  = "recurgent"
+	hostPath  = allow.HostPath
 	maxSteps  = 100_000 // syntax nodes visited, each function counted once per call site
 	maxDepth  = 12      // of calls of the program's own functions
 	maxReads  = maxParameters
@@ -82,6 +84,8 @@ type value struct {
 	from         int
 	reads        []*read // it is a parameter's value, or
 	derived      bool    // was made of it: asserted, converted, trimmed
+	as           bool    // recurgent.As has converted it to the types that it is asserted to
+	or           bool    // recurgent.Or has: it is there
 
 	other   bool    // it may be something that is no argument's, which stands for a missing one
 	present []*read // a boolean that is true only when these are there

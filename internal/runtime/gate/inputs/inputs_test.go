@@ -110,6 +110,9 @@ func TestInference(t *testing.T) {
 		{"bind beside a position", "", "income, ok := call.Args[0].(float64)\nif !ok " + fail + "\nvar in struct { Rate float64 `json:\"rate\"` }\nif err := call.Bind(&in); err != nil { return nil, err }\nreturn income * in.Rate, nil", "m(income: number, rate?: number) -> number position:income name:rate"},
 		{"names that cannot be", "", "return call.Kwargs[\"a b\"], nil", "m(...)"},
 		{"own value", "", "return struct{ A int `json:\"a\"`; B []string }{1, nil}, nil", "m() -> {B, a}"},
+		{"converted", "", "n, ok := recurgent.As(call.Arg(0, \"n\"), 0).(int)\nif !ok " + fail + "\nreturn n, nil", "m(n: integer) -> integer"},
+		{"converted or ended", "", "words := recurgent.Must(call.Arg(0, \"words\"), []string{}).([]string)\nsep := recurgent.Or(call.Arg(1, \"sep\"), \",\").(string)\nreturn []any{words, sep}, nil", "m(words: string[], sep?: string = \",\") -> array"},
+		{"converted in a switch", "", "switch n := recurgent.As(call.Arg(0, \"n\"), 0).(type) {\ncase int: return n, nil\ncase string: return len(n), nil\ndefault: return nil, recurgent.Fail(\"invalid_input\", \"n\")\n}", "m(n: integer|string) -> integer"},
 		{"json.Number", "", "return json.Number(\"1\"), nil", "m()"},
 	} {
 		p, refused := g.Check(run(test.decls, test.body))

@@ -92,7 +92,7 @@ func (fr *frame) typeClause(clause *ast.CaseClause, x *value, reads []*read) (no
 			continue
 		}
 		for _, r := range reads {
-			r.root().is(jsonTypeOf(fr.typeOf(t)))
+			x.asserted(r.root(), fr.typeOf(t))
 		}
 	}
 	hard, soft := fr.fails(clause.Body)

@@ -3,7 +3,10 @@
 // gate.
 package report
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Types of refusals.
 const (
@@ -43,6 +46,9 @@ type Facts struct {
 	UsesClock          bool     `json:"uses_clock,omitempty"`
 	UsesRandomness     bool     `json:"uses_chance,omitempty"`
 	UsesContent        bool     `json:"uses_content,omitempty"`
+	Prints             bool     `json:"prints,omitempty"` // to an output that there is not
+
+	Fixes []string `json:"fixes,omitempty"` // what was repaired before the check, with lines of the kept text; the daemon sets it
 
 	// Hosts, writes and tools that the text names, each at most 64; "*" for what is computed: see package outside.
 	Hosts  []string `json:"hosts,omitempty"`  // with their scheme: https://api.example.org
@@ -65,6 +71,46 @@ func (f *Facts) FindsRecords() bool {
 func (f *Facts) NamesHistory() bool {
 	return f.HistoryAccess || slices.Contains(f.ContextReads, ContextHistory) ||
 		slices.Contains(f.ContextReads, "*") && slices.Contains(f.Literals, `"`+ContextHistory+`"`)
+}
+
+// Terms is what is known of a program beside its text when it is fixed. The zero value is nothing.
+type Terms struct {
+	Parameters []Parameter `json:"parameters,omitempty"` // as declared, in positional order
+	Returns    string      `json:"returns,omitempty"`    // JSON type of the value, as declared or as the contract has it; "" where that is not known, or may be null
+}
+
+// A Parameter is one that a program's author has declared.
+type Parameter struct {
+	Name     string `json:"name"`
+	Optional bool   `json:"optional,omitempty"` // declared not to be required
+}
+
+// A Fix is one repair that the gate made in a program's text.
+type Fix struct {
+	Line int    `json:"line"` // of the text that is kept, from 1
+	Text string `json:"text"` // what was repaired
+}
+
+func (m Fix) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
+
+// Fixed is what the gate made of a text.
+type Fixed struct {
+	Text   string `json:"text"` // with the fixes
+	Fixes  []Fix  `json:"fixes,omitempty"`
+	Faults []Fix  `json:"faults,omitempty"` // why it is not to be kept though it compiles
+}
+
+// Refusal names the faults; nil where there are none.
+func (f *Fixed) Refusal() *Refusal {
+	if len(f.Faults) == 0 {
+		return nil
+	}
+	r := &Refusal{Type: InvalidCode, Line: f.Faults[0].Line}
+	for _, one := range f.Faults {
+		r.Errors = append(r.Errors, fmt.Sprintf("program.go:%d: %s", one.Line, one.Text))
+	}
+	r.Message = r.Errors[0]
+	return r
 }
 
 // Engines, and the settings that say which programs each runs.

@@ -7,17 +7,21 @@ import (
 	"runtime"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/plain"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
 // A Panic is a run that ended in a panic.
 type Panic struct {
-	Class   string // "runtime error", "error", "fatal error", ClassFailure, or the type of the panic's value
+	Class   string // "runtime error", "error", "fatal error", ClassFailure, ClassInput, or the type of the panic's value
 	Message string // as Go prints it after "panic: ", at most 4 KiB
 	Line    int    // of the program, 0 when unknown
 }
 
 // ClassFailure is the class of a run that an internal fault of the engine has ended. Its message is the engine's.
 const ClassFailure = "engine failure"
+
+// ClassInput is the class of a run that recurgent.Must has ended: the program could not work with an argument.
+const ClassInput = "invalid input"
 
 // A Failure is an internal fault of the engine, as an error and as a panic's value. It says nothing about the program, which cannot recover from
 // it, and what was being made or run must not be used again.
@@ -53,6 +57,8 @@ func PanicOf(r any) (p *Panic) {
 		p.Class, p.Message = ClassFailure, r.Why
 	case Limit:
 		p.Class, p.Message = ClassFailure, string(r)
+	case *recurgent.Mismatch:
+		p.Class, p.Message = ClassInput, r.Message
 	case runtime.Error:
 		p.Class, p.Message = "runtime error", r.Error()
 	case error:

@@ -1039,14 +1039,21 @@ func pathTable() map[string]any {
 
 func recurgentTable() map[string]any {
 	return map[string]any{
+		"As":        pkg_recurgent.As,
 		"Call":      reflect.TypeFor[pkg_recurgent.Call](),
+		"Case":      pkg_recurgent.Case,
 		"Contract":  reflect.TypeFor[pkg_recurgent.Contract](),
 		"Fail":      pkg_recurgent.Fail,
 		"Failure":   reflect.TypeFor[pkg_recurgent.Failure](),
 		"Field":     reflect.TypeFor[pkg_recurgent.Field](),
 		"File":      reflect.TypeFor[pkg_recurgent.File](),
+		"Held":      pkg_recurgent.Held,
 		"Host":      reflect.TypeFor[pkg_recurgent.Host](),
 		"Input":     reflect.TypeFor[pkg_recurgent.Input](),
+		"Maybe":     pkg_recurgent.Maybe,
+		"Mismatch":  reflect.TypeFor[pkg_recurgent.Mismatch](),
+		"Must":      pkg_recurgent.Must,
+		"Or":        pkg_recurgent.Or,
 		"Outcome":   reflect.TypeFor[pkg_recurgent.Outcome](),
 		"Record":    reflect.TypeFor[pkg_recurgent.Record](),
 		"Request":   reflect.TypeFor[pkg_recurgent.Request](),

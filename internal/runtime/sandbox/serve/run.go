@@ -118,6 +118,9 @@ func panicked(p *rt.Panic) *wire.Answer {
 	if p.Class == rt.ClassFailure {
 		return faulty(p.Message)
 	}
+	if p.Class == rt.ClassInput {
+		return &wire.Answer{End: wire.EndAuthored, Type: wire.ErrInvalidInput, Message: wire.BoundText([]byte(p.Message), wire.MaxMessage-8)}
+	}
 	message := "panic: " + p.Message
 	if p.Line > 0 {
 		message += fmt.Sprintf(" (program.go:%d)", p.Line)

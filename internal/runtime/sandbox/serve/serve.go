@@ -76,6 +76,8 @@ func Serve(r Runner) error {
 			return err
 		}
 		switch kind {
+		case wire.KindFix:
+			err = s.fix(payload)
 		case wire.KindLoad:
 			err = s.load(payload)
 		case wire.KindRun:
@@ -93,6 +95,25 @@ func (s *server) send() error {
 	_, err := s.out.Write(s.wr.Finish())
 	s.wr.Shrink()
 	return err
+}
+
+// fix answers with the fixed text of a source. What is loaded then is the daemon's to say.
+func (s *server) fix(payload []byte) error {
+	m, err := wire.ParseFix(payload)
+	fixer, ok := s.engine.(interface {
+		Fix(source string, t report.Terms) report.Fixed
+	})
+	if err != nil || s.loaded {
+		return wire.ErrFrame
+	}
+	done := wire.Fixed{Fixed: report.Fixed{Text: m.Source}}
+	if ok {
+		done.Fixed = fixer.Fix(m.Source, m.Terms)
+	}
+	if err := done.Put(&s.wr); err != nil {
+		return err
+	}
+	return s.send()
 }
 
 // load gates and compiles the one program that this process will ever run.

@@ -20,6 +20,7 @@ const (
 	ErrNonSerializable   = "non_serializable_result"
 	ErrResourceExhausted = "resource_exhausted"
 	ErrDenied            = "denied"
+	ErrInvalidInput      = "invalid_input"
 )
 
 // Limits are the bounds of an answer.

@@ -17,6 +17,8 @@ const (
 	KindAsk    byte = 'H' // runner: a question to the host
 	KindReply  byte = 'h' // daemon: the answer to it
 
+	KindFix      byte = 'M' // daemon: a source, to be fixed before it is loaded
+	KindFixed    byte = 'm' // runner: the text to load, and what was fixed
 	KindText     byte = 'T' // daemon: a source, for its native text
 	KindTextDone byte = 't' // runner: the text, or why there is none
 	KindLaunch   byte = 'X' // daemon: what to execute, and how confined; the launcher answers with Ready before it does

@@ -76,6 +76,11 @@ func (e *gateEngine) Load(source string) (*report.Facts, *report.Refusal, error)
 	return &p.Facts, nil, nil
 }
 
+// Fix repairs what has one reading in a source.
+func (e *gateEngine) Fix(source string, t report.Terms) report.Fixed {
+	return e.gate.Fix(source, t)
+}
+
 // NativeText checks the source and returns the text that a Go toolchain compiles.
 func (e *gateEngine) NativeText(source string) (string, error) {
 	p, refusal := e.gate.CheckAsWritten(source)

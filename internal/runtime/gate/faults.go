@@ -1,0 +1,112 @@
+package gate
+
+import (
+	"fmt"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds of what a refusal says.
+const (
+	maxErrors     = 20
+	maxFaultBytes = 6 << 10 // of all its lines
+)
+
+// A fault is one reason why a program may not run.
+type fault struct {
+	kind    string
+	at      token.Position // without a line for what has no place
+	message string
+	hint    string // what to write instead
+}
+
+// fault notes a reason to refuse the program.
+func (c *check) fault(kind string, pos token.Pos, message, hint string) {
+	c.faultAt(kind, c.fset.PositionFor(pos, false), message, hint)
+}
+
+func (c *check) faultAt(kind string, at token.Position, message, hint string) {
+	c.faults = append(c.faults, fault{kind, at, strings.TrimSpace(message), hint})
+}
+
+// refuse makes a refusal of one fault.
+func (c *check) refuse(kind string, pos token.Pos, message, hint string) *Refusal {
+	c.faults = nil
+	c.fault(kind, pos, message, hint)
+	return c.refusal("")
+}
+
+// refusal names all faults, in the order of the text and each once, with what to write instead; nil where there is none. what says how the first was found.
+func (c *check) refusal(what string) *Refusal {
+	if len(c.faults) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(c.faults, func(a, b fault) int {
+		switch {
+		case (a.at.Line == 0) != (b.at.Line == 0):
+			return b.at.Line - a.at.Line // what has no place comes last
+		case a.at.Line != b.at.Line:
+			return a.at.Line - b.at.Line
+		}
+		return a.at.Column - b.at.Column
+	})
+	first := c.faults[0]
+	r := &Refusal{Type: first.kind, Line: first.at.Line, Column: first.at.Column}
+	list := once(c.faults)
+	hinted := map[string]bool{}
+	left := maxFaultBytes
+	for _, f := range list {
+		line := f.String()
+		if f.hint != "" && !hinted[f.hint] && len(list) > 1 {
+			hinted[f.hint] = true
+			line += ". " + f.hint
+		}
+		if line = clipLine(line); len(r.Errors) == maxErrors || len(line) > left {
+			break
+		}
+		left -= len(line)
+		r.Errors = append(r.Errors, line)
+	}
+	r.Message = what + r.Errors[0]
+	if len(list) == 1 {
+		r.Hint = first.hint
+	}
+	return r
+}
+
+func (f *fault) String() string {
+	if f.at.Line == 0 {
+		return f.message
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", fileName, f.at.Line, f.at.Column, f.message)
+}
+
+// once leaves of faults that say the same the first, with the lines of the others.
+func once(faults []fault) []fault {
+	var out []fault
+	lines := map[string][]string{}
+	for _, f := range faults {
+		key := f.kind + f.message
+		if _, seen := lines[key]; !seen {
+			out = append(out, f)
+			lines[key] = nil
+		} else if line := strconv.Itoa(f.at.Line); f.at.Line > 0 && !slices.Contains(lines[key], line) && len(lines[key]) < 8 {
+			lines[key] = append(lines[key], line)
+		}
+	}
+	for i := range out {
+		if also := lines[out[i].kind+out[i].message]; len(also) > 0 {
+			out[i].message += " (also in line " + strings.Join(also, ", ") + ")"
+		}
+	}
+	return out
+}
+
+func clipLine(s string) string {
+	if len(s) > 700 {
+		return strings.ToValidUTF8(s[:700], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,295 @@
+package fix
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// assertions fixes where the program takes decoded JSON for what that never is: an int, a []string, a map[string]int.
+func (m *fixer) assertions() {
+	if uses(m.file, "recover") {
+		return // an assertion that fails may be what it waits for
+	}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeAssertExpr:
+			if n.Type != nil {
+				m.assertion(n)
+			}
+		case *ast.TypeSwitchStmt:
+			m.typeSwitch(n)
+		case *ast.BinaryExpr:
+			m.comparison(n)
+		case *ast.SwitchStmt:
+			m.intCases(n)
+		}
+		return true
+	})
+}
+
+// jsonKind names the kind of JSON that has to be converted to the type; "" for a type that decoded JSON has, or that it is not converted to.
+func jsonKind(t types.Type) string {
+	switch t := types.Unalias(t).(type) {
+	case *types.Basic:
+		if t.Info()&types.IsInteger != 0 {
+			return "number"
+		}
+	case *types.Slice:
+		if decodedAs(t) == "" && (decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
+			return "array"
+		}
+	case *types.Map:
+		if decodedAs(t) == "" && isPlainString(t.Key()) && (decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
+			return "object"
+		}
+	}
+	return ""
+}
+
+// kindWords are the kinds of JSON in a note.
+var kindWords = map[string]string{"number": "a number", "array": "a list", "object": "an object"}
+
+// decodedAs names the kind of JSON that is decoded to the type; "" for other types.
+func decodedAs(t types.Type) string {
+	if t == nil {
+		return ""
+	}
+	switch u := types.Unalias(t).(type) {
+	case *types.Basic:
+		switch u.Kind() {
+		case types.Float64:
+			return "number"
+		case types.String:
+			return "string"
+		case types.Bool:
+			return "boolean"
+		}
+	case *types.Slice:
+		if isEmptyInterface(u.Elem()) {
+			return "array"
+		}
+	case *types.Map:
+		if isEmptyInterface(u.Elem()) && isPlainString(u.Key()) {
+			return "object"
+		}
+	}
+	return ""
+}
+
+// isJSON reports whether an expression's value is decoded JSON, as a value of type any, and cannot be one that the program has made.
+func (m *fixer) isJSON(x ast.Expr) (origin, bool) {
+	if !isEmptyInterface(m.Info.TypeOf(x)) || m.helped(x) {
+		return 0, false
+	}
+	from := m.origin(x)
+	return from, from != 0 && from&ofProgram == 0
+}
+
+// helpers are the functions of the host package that convert JSON.
+var helpers = []string{"As", "Must", "Maybe", "Or", "Held", "Case"}
+
+// helped reports whether the expression is a call of one of the helpers.
+func (m *fixer) helped(x ast.Expr) bool {
+	c, ok := ast.Unparen(x).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	return ok && slices.Contains(helpers, s.Sel.Name) && ofHost(m.Info.Uses[s.Sel])
+}
+
+// assertion has the value converted that is asserted. A program that looks whether the assertion held sees a missing value as it did; another value than the
+// one that it wants ends the call, but for a Run that returns an error of its own then.
+func (m *fixer) assertion(n *ast.TypeAssertExpr) {
+	t := m.Info.TypeOf(n.Type)
+	from, ok := m.isJSON(n.X)
+	if !ok || t == nil {
+		return
+	}
+	kind, like := jsonKind(t), m.like(t)
+	if text := m.text(n.Type); kind == "" || like == "" || text == "rune" || text == "byte" || kind != "number" && m.shared(n) {
+		if decodedAs(t) == "" && !types.IsInterface(t) && !m.asksKind(n.X) {
+			m.neverHolds(n, t)
+		}
+		return
+	}
+	if m.handled(n.X, kind, m.commaOK(n)) {
+		return
+	}
+	helper, pair := "As", m.commaOK(n)
+	switch {
+	case pair && m.refuses(n):
+	case pair && from == ofArguments:
+		helper = "Maybe"
+	case pair:
+		helper = "Held"
+	case from == ofArguments:
+		helper = "Must"
+	}
+	m.useHost(fmt.Sprintf("JSON has no %s: %s is converted", m.text(n.Type), kindWords[kind]),
+		m.replace(n.X, fmt.Sprintf("recurgent.%s(%s, %s)", helper, m.text(n.X), like)))
+}
+
+// useHost makes edits that use the name of the host package, which the program may import under another one, or not yet.
+func (m *fixer) useHost(note string, edits ...edit) bool {
+	name := host
+	for _, spec := range m.file.Imports {
+		if importPath(spec) == host {
+			name = importName(spec)
+		}
+	}
+	for i := range edits {
+		edits[i].text = strings.ReplaceAll(edits[i].text, host+".", name+".")
+	}
+	return m.fix(note, edits...)
+}
+
+// commaOK reports whether the program looks whether the assertion held.
+func (m *fixer) commaOK(n ast.Expr) bool {
+	switch p := m.parents[n].(type) {
+	case *ast.ParenExpr:
+		return m.commaOK(p)
+	case *ast.AssignStmt:
+		return len(p.Lhs) == 2 && len(p.Rhs) == 1
+	case *ast.ValueSpec:
+		return len(p.Names) == 2 && len(p.Values) == 1
+	}
+	return false
+}
+
+// handled reports whether the program asks of the same value whether it is what decoded JSON of that kind is: then it works as it stands. Where it looks whether
+// an assertion holds, parameters of two functions may be the same value.
+func (m *fixer) handled(x ast.Expr, kind string, looks bool) bool {
+	from, text, within, found := m.source(x), m.text(x), m.enclosing(x), false
+	same := func(y ast.Expr, t ast.Expr) bool {
+		return y != x && decodedAs(m.Info.TypeOf(t)) == kind && (looks && m.source(y) == from || m.text(y) == text && m.enclosing(y) == within)
+	}
+	ast.Inspect(m.file, func(o ast.Node) bool {
+		switch o := o.(type) {
+		case *ast.TypeAssertExpr:
+			found = found || o.Type != nil && same(o.X, o.Type)
+		case *ast.TypeSwitchStmt:
+			if subject := switched(o); subject != nil {
+				for _, c := range o.Body.List {
+					for _, t := range c.(*ast.CaseClause).List {
+						found = found || same(subject.X, t)
+					}
+				}
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+// asksKind reports whether the program asks in several ways what a value is.
+func (m *fixer) asksKind(x ast.Expr) bool {
+	return m.handled(x, "number", true) || m.handled(x, "array", true) || m.handled(x, "object", true) || m.handled(x, "string", true)
+}
+
+// source is where a value of type any comes from, as far as a text says it: a variable is what it is defined by.
+func (m *fixer) source(x ast.Expr) string {
+	v := m.variable(x)
+	if v == nil {
+		return m.text(ast.Unparen(x))
+	}
+	def, value := m.definition(v)
+	if def == nil {
+		return "a parameter or an item"
+	}
+	if value == nil {
+		return v.Name() + m.fset.Position(v.Pos()).String()
+	}
+	if a, ok := ast.Unparen(value).(*ast.TypeAssertExpr); ok {
+		value = a.X
+	}
+	return m.text(value)
+}
+
+// refuses reports whether Run returns an error of its own, or panics, where the assertion does not hold: in the statement itself or in one of the next.
+func (m *fixer) refuses(n ast.Expr) bool {
+	as, ok := m.parents[n].(*ast.AssignStmt)
+	if _, run := m.resultsOf(n); !run || !ok {
+		return false
+	}
+	name, ok := as.Lhs[1].(*ast.Ident)
+	if !ok || name.Name == "_" {
+		return false
+	}
+	if s, ok := m.parents[as].(*ast.IfStmt); ok && s.Init == as {
+		if denies(s.Cond, name.Name) {
+			return m.fails(s.Body)
+		}
+		other, isBlock := s.Else.(*ast.BlockStmt)
+		return isName(s.Cond, name.Name) && isBlock && m.fails(other)
+	}
+	list := m.siblings(as)
+	for _, next := range list[slices.Index(list, ast.Stmt(as))+1:] {
+		switch next := next.(type) {
+		case *ast.AssignStmt:
+			if len(next.Lhs) == 2 && isName(next.Lhs[1], name.Name) {
+				return false
+			}
+		case *ast.IfStmt:
+			return next.Init == nil && denies(next.Cond, name.Name) && m.fails(next.Body)
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// denies reports whether a condition holds wherever the variable is false.
+func denies(cond ast.Expr, name string) bool {
+	switch c := ast.Unparen(cond).(type) {
+	case *ast.UnaryExpr:
+		return c.Op == token.NOT && isName(ast.Unparen(c.X), name)
+	case *ast.BinaryExpr:
+		return c.Op == token.LOR && (denies(c.X, name) || denies(c.Y, name))
+	}
+	return false
+}
+
+// fails reports whether a block ends in a failure that it makes.
+func (m *fixer) fails(b *ast.BlockStmt) bool {
+	if len(b.List) == 0 {
+		return false
+	}
+	switch last := b.List[len(b.List)-1].(type) {
+	case *ast.ReturnStmt:
+		if len(last.Results) != 2 {
+			return false
+		}
+		_, made := ast.Unparen(last.Results[1]).(*ast.CallExpr)
+		return made
+	case *ast.ExprStmt:
+		c, ok := last.X.(*ast.CallExpr)
+		return ok && isName(c.Fun, "panic")
+	}
+	return false
+}
+
+// siblings returns the statements of the block that a statement stands in.
+func (m *fixer) siblings(st ast.Stmt) []ast.Stmt {
+	switch b := m.parents[st].(type) {
+	case *ast.BlockStmt:
+		return b.List
+	case *ast.CaseClause:
+		return b.Body
+	}
+	return []ast.Stmt{st}
+}
+
+// enclosing returns the function declaration that a node is in, or the file.
+func (m *fixer) enclosing(n ast.Node) ast.Node {
+	for p := m.parents[n]; p != nil; p = m.parents[p] {
+		if f, ok := p.(*ast.FuncDecl); ok {
+			return f
+		}
+	}
+	return m.file
+}

@@ -1,0 +1,90 @@
+package fix
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+)
+
+// assignCount fixes x := f() of a function that returns an error, too, and x, err := f() of one that does not.
+func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool {
+	as, ok := nearest(path, func(a *ast.AssignStmt) bool { return len(a.Rhs) == 1 && len(a.Lhs) != 0 })
+	if !ok {
+		return false
+	}
+	call, ok := ast.Unparen(as.Rhs[0]).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	switch {
+	case match[1] == "1" && match[2] == "2":
+		results, ok := m.Info.TypeOf(call).(*types.Tuple)
+		if !ok {
+			sig, isSig := m.Info.TypeOf(call.Fun).(*types.Signature)
+			if !isSig {
+				return false
+			}
+			results = sig.Results()
+		}
+		return results.Len() == 2 && isError(results.At(1).Type()) && m.checkError(as)
+	case match[1] == "2" && match[2] == "1":
+		second, ok := as.Lhs[1].(*ast.Ident)
+		if !ok {
+			return false
+		}
+		return second.Name == "_" && m.fix("the function returns one value", edit{m.offset(as.Lhs[0].End()), m.offset(second.End()), ""})
+	}
+	return false
+}
+
+// checkError takes the error of a call and passes it on.
+func (m *fixer) checkError(as *ast.AssignStmt) bool {
+	switch m.parents[as].(type) {
+	case *ast.BlockStmt, *ast.CaseClause:
+	default:
+		return false
+	}
+	name := m.unused("err", "failure")
+	text := m.failing(as, name)
+	if text == "" || as.Tok != token.DEFINE && as.Tok != token.ASSIGN {
+		return false
+	}
+	id, isIdent := as.Lhs[0].(*ast.Ident)
+	if as.Tok == token.DEFINE && isIdent {
+		if id.Name == "_" {
+			return false
+		}
+		return m.fix("the error of "+clip(m.text(as.Rhs[0]))+" is returned", m.after(as.Lhs[0], ", "+name), m.after(as, "\nif "+name+" != nil {\n"+text+"\n}"))
+	}
+	return false
+}
+
+// noNewVariables writes := as = where all variables are there.
+func (m *fixer) noNewVariables(e types.Error, path []ast.Node, _ []string) bool {
+	as, ok := nearest(path, func(a *ast.AssignStmt) bool { return a.Tok == token.DEFINE })
+	at := 0
+	if ok {
+		at = m.offset(as.TokPos)
+	}
+	return ok && m.fix("the variables are declared already", edit{at, at + 2, "="})
+}
+
+// inPlace are functions that change their first argument and return nothing.
+func inPlace(name string) bool {
+	return strings.HasPrefix(name, "sort.") || strings.HasPrefix(name, "slices.Sort") || name == "slices.Reverse"
+}
+
+// usedInPlace fixes list = sort.Strings(list): the function changes the list.
+func (m *fixer) usedInPlace(_ types.Error, path []ast.Node, _ []string) bool {
+	call, ok := nearest(path, func(c *ast.CallExpr) bool { return inPlace(m.text(c.Fun)) && len(c.Args) > 0 })
+	if !ok {
+		return false
+	}
+	if r, ok := m.parents[call].(*ast.ReturnStmt); ok && r.Results[0] == call && m.variable(call.Args[0]) != nil && len(m.siblings(r)) > 0 {
+		return m.fix(m.text(call.Fun)+" changes its argument", m.before(r, m.text(call)+"\n"), m.replace(call, m.text(call.Args[0])))
+	}
+	as, ok := m.parents[call].(*ast.AssignStmt)
+	return ok && len(as.Lhs) == 1 && as.Tok == token.ASSIGN && m.variable(as.Lhs[0]) != nil && m.variable(as.Lhs[0]) == m.variable(call.Args[0]) &&
+		m.fix(m.text(call.Fun)+" changes its argument", m.replace(as, m.text(call)))
+}

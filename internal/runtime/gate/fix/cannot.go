@@ -1,0 +1,150 @@
+package fix
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"strings"
+)
+
+// cannotUse fixes a value of another type than the place wants.
+func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
+	x := m.operandAt(e, path)
+	if x == nil {
+		return false
+	}
+	if c, ok := m.parents[x].(*ast.CallExpr); ok {
+		if s, ok := c.Fun.(*ast.SelectorExpr); ok && constantText(x) != "" {
+			if owner, name := m.hostMember(s); owner == "Call" && name == "Arg" {
+				return m.getter(c, s)
+			}
+		}
+	}
+	to := m.wanted(x)
+	if c, ok := m.parents[x].(*ast.CallExpr); ok && m.extreme(c) != "" && isWhole(m.Info.TypeOf(x)) {
+		if outer := m.outermost(c); isBasic(m.wanted(outer), types.Int) {
+			return m.extremes(outer)
+		}
+	}
+	return to != nil && m.convert(x, to)
+}
+
+// outermost returns the call of math.Max or math.Min that all calls of them around one are a part of.
+func (m *fixer) outermost(c *ast.CallExpr) *ast.CallExpr {
+	for {
+		outer, ok := m.parents[c].(*ast.CallExpr)
+		if !ok || m.extreme(outer) == "" {
+			return c
+		}
+		c = outer
+	}
+}
+
+// extremes fixes math.Max(a, b) of ints in the place of an int, with the calls of its kind within.
+func (m *fixer) extremes(outer *ast.CallExpr) bool {
+	var edits []edit
+	whole := true
+	var visit func(c *ast.CallExpr)
+	visit = func(c *ast.CallExpr) {
+		name := m.extreme(c)
+		whole = whole && m.Pkg.Scope().Lookup(name) == nil
+		edits = append(edits, m.replace(c.Fun, name))
+		for _, a := range c.Args {
+			if inner, ok := ast.Unparen(a).(*ast.CallExpr); ok && m.extreme(inner) != "" {
+				visit(inner)
+			} else if tv := m.Info.Types[a]; !isWhole(tv.Type) && (tv.Value == nil || constant.ToInt(tv.Value).Kind() != constant.Int) {
+				whole = false
+			}
+		}
+	}
+	visit(outer)
+	return whole && m.fix(m.text(outer.Fun)+" of ints is "+m.extreme(outer), edits...)
+}
+
+// extreme returns the built-in function that a call of math.Max or math.Min would be of ints; "" for another call.
+func (m *fixer) extreme(c *ast.CallExpr) string {
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok || !isName(s.X, "math") || s.Sel.Name != "Max" && s.Sel.Name != "Min" {
+		return ""
+	}
+	return strings.ToLower(s.Sel.Name)
+}
+
+// cannotConvert fixes T(x) of a value of JSON, and a constant of another type than its place wants.
+func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
+	if l, ok := path[0].(*ast.BasicLit); ok {
+		switch p := m.parents[l].(type) {
+		case *ast.CaseClause:
+			return m.caseOf(p, path)
+		case *ast.BinaryExpr:
+			return m.mixed(p)
+		case *ast.IndexExpr:
+			return m.argsByName(p, l)
+		}
+	}
+	c, ok := nearest(path, func(c *ast.CallExpr) bool {
+		return len(c.Args) == 1 && m.Info.Types[c.Fun].IsType() && isEmptyInterface(m.Info.TypeOf(c.Args[0]))
+	})
+	if !ok {
+		return false
+	}
+	text := m.convertedJSON(c.Args[0], m.Info.TypeOf(c.Fun))
+	return text != "" && m.useHost(clip(m.text(c))+" is "+clip(text), m.replace(c, text))
+}
+
+// cannotRange fixes a range over the items of a list of JSON, and as many times as a number of JSON says.
+func (m *fixer) cannotRange(_ types.Error, path []ast.Node, _ []string) bool {
+	r, ok := nearest[*ast.RangeStmt](path, nil)
+	if !ok {
+		return false
+	}
+	switch t := m.Info.TypeOf(r.X); {
+	case isFloat(t):
+		return m.convert(r.X, types.Typ[types.Int])
+	case isEmptyInterface(t) && (r.Key == nil || isName(r.Key, "_") || isName(r.Key, "i")) && r.Value != nil:
+		return m.convert(r.X, types.NewSlice(types.Universe.Lookup("any").Type()))
+	}
+	return false
+}
+
+// cannotIndex fixes x["name"] and x[0] of a value of JSON.
+func (m *fixer) cannotIndex(_ types.Error, path []ast.Node, _ []string) bool {
+	ix, ok := nearest(path, func(ix *ast.IndexExpr) bool { return isEmptyInterface(m.Info.TypeOf(ix.X)) })
+	if !ok {
+		return false
+	}
+	anyType := types.Universe.Lookup("any").Type()
+	l, literal := ix.Index.(*ast.BasicLit)
+	switch t := m.Info.TypeOf(ix.Index); {
+	case isString(t) || constantText(ix.Index) != "":
+		return m.convert(ix.X, types.NewMap(types.Typ[types.String], anyType))
+	case isWhole(t), literal && l.Kind == token.INT:
+		return m.convert(ix.X, types.NewSlice(anyType))
+	}
+	return false
+}
+
+// mustBeInteger fixes an index, a length or a bound that is a number of JSON, and call.Args["x"].
+func (m *fixer) mustBeInteger(e types.Error, path []ast.Node, _ []string) bool {
+	x := m.operandAt(e, path)
+	if x == nil {
+		return false
+	}
+	if ix, ok := m.parents[x].(*ast.IndexExpr); ok && ix.Index == x && constantText(x) != "" {
+		return m.argsByName(ix, x)
+	}
+	t := m.Info.TypeOf(x)
+	return (isFloat(t) || isEmptyInterface(t)) && m.convert(x, types.Typ[types.Int])
+}
+
+// argsByName fixes call.Args["x"].
+func (m *fixer) argsByName(ix *ast.IndexExpr, index ast.Expr) bool {
+	s, ok := ix.X.(*ast.SelectorExpr)
+	if !ok || m.commaOK(ix) {
+		return false
+	}
+	owner, name := m.hostMember(s)
+	arg := m.argument(m.text(s.X), constantText(index))
+	return owner == "Call" && name == "Args" && arg != "" && m.fix("arguments are read by call.Arg", m.replace(ix, arg))
+}

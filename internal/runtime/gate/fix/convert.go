@@ -1,0 +1,170 @@
+package fix
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"strconv"
+	"unicode/utf8"
+)
+
+// oneChar returns the character that a constant text or rune is.
+func oneChar(v constant.Value) (rune, bool) {
+	if v == nil {
+		return 0, false
+	}
+	switch v.Kind() {
+	case constant.String:
+		s := constant.StringVal(v)
+		r, size := utf8.DecodeRuneInString(s)
+		return r, size == len(s) && size > 0 && r != utf8.RuneError
+	case constant.Int:
+		n, ok := constant.Int64Val(v)
+		return rune(n), ok && n > 0 && n < 1<<20
+	}
+	return 0, false
+}
+
+// converted is the expression as one of the type, where that is one value without loss, or an end of the call; "" where it is not.
+func (m *fixer) converted(x ast.Expr, to types.Type) string {
+	tv := m.Info.Types[x]
+	from, text := tv.Type, m.text(x)
+	if from == nil || to == nil {
+		return ""
+	}
+	if tv.Value != nil {
+		return m.constant(tv, to)
+	}
+	switch {
+	case isEmptyInterface(from):
+		return m.convertedJSON(x, to)
+	case isNamed(from) || isNamed(to) && !isError(to):
+		return ""
+	case (isBasic(from, types.Int) || isBasic(from, types.Int64)) && isBasic(to, types.Float64):
+		if m.quotient(x) {
+			return "" // the fraction may be wanted
+		}
+		return "float64(" + text + ")"
+	case isBasic(from, types.Int32) && isBasic(to, types.Int) && m.digit(x):
+		return "int(" + text + ")"
+	case isBasic(from, types.Int) && isBasic(to, types.Int64), isBasic(from, types.Int64) && isBasic(to, types.Int):
+		return m.typeText(to) + "(" + text + ")"
+	case isFloat(from) && isBasic(to, types.Int), isFloat(from) && isBasic(to, types.Int64):
+		return m.whole(x, to)
+	}
+	return m.convertedText(x, text, from, to)
+}
+
+// isNamed reports whether the type is declared under a name: a weekday, a duration.
+func isNamed(t types.Type) bool {
+	_, ok := types.Unalias(t).(*types.Named)
+	return ok
+}
+
+// constant is a constant of another type that is the same value: a character as a text, or a text as a character.
+func (m *fixer) constant(tv types.TypeAndValue, to types.Type) string {
+	c, ok := oneChar(tv.Value)
+	switch {
+	case isError(to) && isString(tv.Type):
+		return "errors.New(" + tv.Value.ExactString() + ")"
+	case !ok || isNamed(to):
+	case isString(tv.Type) && (isBasic(to, types.Int32) || isBasic(to, types.Uint8) && c < utf8.RuneSelf):
+		return strconv.QuoteRune(c)
+	case isBasic(tv.Type, types.UntypedRune) && isString(to):
+		return strconv.Quote(string(c))
+	}
+	return ""
+}
+
+// convertedJSON is a value of type any as one of a type that decoded JSON has or is converted to. What stands alone may change a copy.
+func (m *fixer) convertedJSON(x ast.Expr, to types.Type) string {
+	if jsonKind(to) == "array" || jsonKind(to) == "object" {
+		c, ok := m.parents[x].(*ast.CallExpr)
+		if !ok || m.ownFunction(c) || m.countText(m.text(x)) > 1 {
+			return ""
+		}
+		if _, stands := m.parents[c].(*ast.ExprStmt); stands {
+			return ""
+		}
+	}
+	return m.asJSON(m.text(x), m.origin(x), to)
+}
+
+// rounding are the functions of package math whose results are whole.
+var rounding = map[string]bool{"Floor": true, "Round": true, "Trunc": true, "Ceil": true}
+
+// whole is what package math has rounded as an integer. Where it is too large, the call ends.
+func (m *fixer) whole(x ast.Expr, to types.Type) string {
+	c, ok := ast.Unparen(x).(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	if s, ok := c.Fun.(*ast.SelectorExpr); !ok || !isName(s.X, "math") || !rounding[s.Sel.Name] {
+		return ""
+	}
+	return "recurgent.Must(" + m.text(x) + ", " + m.like(to) + ").(" + m.typeText(to) + ")"
+}
+
+// convertedText converts to and from texts.
+func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) string {
+	characters := func(t types.Type) bool { return elemIs(t, types.Uint8) || elemIs(t, types.Int32) }
+	switch {
+	case isString(to) && characters(from), isString(from) && characters(to):
+		return m.typeText(to) + "(" + text + ")"
+	case isString(to) && isError(from):
+		return text + ".Error()"
+	case isString(to) && isBasic(from, types.Int32) && m.ofText(x):
+		return "string(" + text + ")"
+	case isString(to) && isBasic(from, types.Int) && !m.computesCharacters():
+		return "strconv.Itoa(" + text + ")"
+	case isError(to) && isString(from):
+		return "errors.New(" + text + ")"
+	}
+	if p, ok := to.Underlying().(*types.Pointer); ok && types.Identical(p.Elem(), from) {
+		if _, literal := ast.Unparen(x).(*ast.CompositeLit); literal {
+			return "&" + text
+		}
+	}
+	return ""
+}
+
+// ofText reports whether a variable is a character of a text, or of a list of them.
+func (m *fixer) ofText(x ast.Expr) bool {
+	v, found := m.variable(x), false
+	switch e := ast.Unparen(x).(type) {
+	case *ast.IndexExpr:
+		return elemIs(m.Info.TypeOf(e.X), types.Int32)
+	case *ast.CallExpr:
+		name := m.text(e.Fun)
+		return name == "unicode.ToUpper" || name == "unicode.ToLower" || name == "unicode.ToTitle"
+	}
+	if v == nil {
+		return false
+	}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if r, ok := n.(*ast.RangeStmt); ok && r.Value != nil && m.variable(r.Value) == v {
+			t := m.Info.TypeOf(r.X)
+			found = t != nil && (isString(t) || elemIs(t, types.Int32))
+		}
+		if as, ok := n.(*ast.AssignStmt); ok {
+			for _, l := range as.Lhs {
+				if m.variable(l) == v {
+					v = nil // set to something else, too
+				}
+			}
+		}
+		return v != nil
+	})
+	return found && v != nil
+}
+
+// digit reports whether an expression is a character minus a constant one: a number, whatever its type.
+func (m *fixer) digit(x ast.Expr) bool {
+	b, ok := ast.Unparen(x).(*ast.BinaryExpr)
+	if !ok || b.Op != token.SUB {
+		return false
+	}
+	l, ok := ast.Unparen(b.Y).(*ast.BasicLit)
+	return ok && l.Kind == token.CHAR
+}

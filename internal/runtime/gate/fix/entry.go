@@ -1,0 +1,176 @@
+package fix
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+)
+
+// wrongRun is the beginning of a note.
+const wrongRun = "the program begins with func Run(call *recurgent.Call) (any, error)"
+
+// entry gives the program its function Run: one that calls what is there in its place.
+func (m *fixer) entry() {
+	run, called := m.function("Run"), m.calledNames()
+	if run != nil {
+		m.signature(run)
+		return
+	}
+	var own, exported, alone []*ast.FuncDecl
+	for _, d := range m.file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Body == nil || f.Name.Name == "main" || f.Name.Name == "init" || called[f.Name.Name] {
+			continue
+		}
+		switch takes := slices.ContainsFunc(fieldsOf(f.Type.Params), func(p field) bool { return m.isCall(p.typ) }); {
+		case f.Recv != nil && takes:
+			return
+		case f.Recv != nil:
+		case takes:
+			own = append(own, f)
+		default:
+			alone = append(alone, f)
+			if f.Name.IsExported() {
+				exported = append(exported, f)
+			}
+		}
+	}
+	switch {
+	case len(own) == 1:
+		m.wrap(own[0], own[0].Name.Name)
+	case len(own) > 0:
+	case len(exported) == 1:
+		m.wrap(exported[0], exported[0].Name.Name)
+	case len(exported) == 0 && len(alone) == 1:
+		m.wrap(alone[0], alone[0].Name.Name)
+	}
+}
+
+// signature has a Run that is declared in another way called by one that is declared as it has to be.
+func (m *fixer) signature(run *ast.FuncDecl) {
+	params, results := fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)
+	if run.Body == nil || m.called(params, results) {
+		return
+	}
+	if len(results) == 0 && (len(params) == 1 && m.isCall(params[0].typ)) {
+		m.fix(wrongRun, edit{m.offset(run.Type.Params.End()), m.offset(run.Body.Pos()), " (any, error) "})
+		return
+	}
+	if len(params) == 0 && uses(run.Body, "call") {
+		m.useHost(wrongRun, m.replace(run.Type.Params, "(call *recurgent.Call)"))
+		return
+	}
+	m.wrap(run, m.unused("run", "compute", "answer"))
+}
+
+// wrap adds a Run that calls a function, under its name or another one: with the call, or with the arguments that are called as its parameters are.
+func (m *fixer) wrap(f *ast.FuncDecl, name string) {
+	results, params := fieldsOf(f.Type.Results), fieldsOf(f.Type.Params)
+	if f.Type.TypeParams != nil || len(results) == 0 || len(results) > 2 || isName(results[0].typ, "error") || len(results) == 2 && !isName(results[1].typ, "error") {
+		return
+	}
+	var edits []edit
+	if list := slices.DeleteFunc(slices.Clone(params), func(p field) bool { return m.text(p.typ) == "context.Context" && !uses(f.Body, p.name) }); len(list) < len(params) {
+		if len(list) != 1 || !m.isCall(list[0].typ) {
+			return
+		}
+		params = list
+		edits = append(edits, m.replace(f.Type.Params, "("+list[0].name+" "+m.text(list[0].typ)+")"))
+	}
+	var args []string
+	for i, p := range params {
+		arg := m.parameter(i, p, len(params))
+		if arg == "" {
+			return
+		}
+		args = append(args, arg)
+	}
+	value := name + "(" + strings.Join(args, ", ") + ")"
+	if len(results) == 1 {
+		value += ", nil"
+	}
+	edits = append(edits, m.end("func Run(call *recurgent.Call) (any, error) {\n\treturn "+value+"\n}"))
+	if name != f.Name.Name {
+		ast.Inspect(m.file, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && id.Obj != nil && id.Obj.Decl == f {
+				edits = append(edits, m.replace(id, name))
+			}
+			return true
+		})
+	}
+	if main := m.function("main"); main != nil {
+		edits = slices.DeleteFunc(edits, func(e edit) bool {
+			return e.from >= m.offset(main.Pos()) && e.to <= m.offset(main.End()) && e.from < e.to
+		})
+		edits = append(edits, m.without(main))
+	}
+	m.useHost(wrongRun+": it calls "+name, edits...)
+}
+
+// parameter is the expression for a parameter of the function that Run is to call: the call, the one argument, or the declared argument of that name.
+func (m *fixer) parameter(i int, p field, of int) string {
+	switch {
+	case m.isCall(p.typ):
+		if _, pointer := p.typ.(*ast.StarExpr); pointer {
+			return "call"
+		}
+		return "*call"
+	case p.name == "" || p.name == "_":
+		return ""
+	}
+	name := p.name
+	if declared := m.terms.Parameters; len(declared) == 1 && of == 1 {
+		name = declared[0].Name
+	} else if place := slices.IndexFunc(declared, func(d report.Parameter) bool { return d.Name == name }); len(declared) == of && place >= 0 {
+		i = place
+	} else if of > 1 || len(declared) > 0 {
+		return "" // which is which?
+	}
+	arg, like := fmt.Sprintf("call.Arg(%d, %q)", i, name), m.written(p.typ)
+	switch {
+	case isAnyExpr(p.typ):
+		return arg
+	case like == "":
+		return ""
+	}
+	return "recurgent.Must(" + arg + ", " + like + ").(" + m.text(p.typ) + ")"
+}
+
+// written is a value of a type as the program writes it, before there are types, as an argument of recurgent.Must; "" for types that decoded JSON is not
+// converted to.
+func (m *fixer) written(t ast.Expr) string {
+	switch t := t.(type) {
+	case *ast.ArrayType:
+		if t.Len == nil && (isAnyExpr(t.Elt) || m.written(t.Elt) != "") {
+			return m.text(t) + "{}"
+		}
+	case *ast.MapType:
+		if isName(t.Key, "string") && (isAnyExpr(t.Value) || m.written(t.Value) != "") {
+			return m.text(t) + "{}"
+		}
+	case *ast.Ident:
+		switch t.Name {
+		case "int", "int64":
+			return t.Name + "(0)"
+		case "float64":
+			return "0.0"
+		case "string":
+			return `""`
+		case "bool":
+			return "false"
+		}
+	}
+	return ""
+}
+
+// without deletes a declaration with its comment.
+func (m *fixer) without(f *ast.FuncDecl) edit {
+	e := edit{m.offset(f.Pos()), m.offset(f.End()), ""}
+	if f.Doc != nil {
+		e.from = m.offset(f.Doc.Pos())
+	}
+	return e
+}

@@ -1,0 +1,203 @@
+package fix
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"strings"
+)
+
+// name notes what a program that compiles has wrong, and is not fixed.
+func (m *fixer) name(n ast.Node, text string) {
+	m.named = append(m.named, mark{m.offset(n.Pos()), text})
+}
+
+// neverHolds names an assertion of decoded JSON that never holds.
+func (m *fixer) neverHolds(n *ast.TypeAssertExpr, t types.Type) {
+	what := "numbers are float64, lists []any, objects map[string]any; assert those, then convert the items"
+	if _, ok := t.Underlying().(*types.Struct); ok {
+		what = "an object is map[string]any, and call.Bind(&v) fills a struct with the arguments"
+	}
+	m.name(n, fmt.Sprintf("%s never holds: of decoded JSON %s", clip(m.text(n)), what))
+}
+
+// faults names what a program has wrong that compiles. Of one in which something was fixed it names, too, what its author may have meant in another way.
+func (m *fixer) faults() {
+	m.formats()
+	m.numbersAsTexts()
+	m.hiddenVariables()
+	if m.begun() {
+		m.fractions()
+	}
+	if m.begun() && m.terms.Returns == "" {
+		m.nilLists()
+	}
+}
+
+// fractions names divisions of whole numbers, in a program whose numbers of JSON are made whole by what was fixed: the author may have wanted the fraction. Where
+// the program asks for the remainder of that division too, rounds up, or has the quotient as a place in a list, it is meant as it stands.
+func (m *fixer) fractions() {
+	if !m.wholeJSON() {
+		return
+	}
+	remainders := map[string]bool{}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if b, ok := n.(*ast.BinaryExpr); ok && b.Op == token.REM {
+			remainders["of "+m.text(b.X)], remainders["by "+m.text(b.Y)] = true, true
+		}
+		return true
+	})
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		var x, y ast.Expr
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			tv := m.Info.Types[n]
+			if n.Op == token.QUO && tv.Value == nil && isWhole(tv.Type) && !isNamed(tv.Type) && !m.isPlace(n) && !m.roundsUp(n) {
+				x, y = n.X, n.Y
+			}
+		case *ast.AssignStmt:
+			if n.Tok == token.QUO_ASSIGN && isWhole(m.Info.TypeOf(n.Lhs[0])) {
+				x, y = n.Lhs[0], n.Rhs[0]
+			}
+		}
+		if x != nil && !remainders["of "+m.text(x)] && !remainders["by "+m.text(y)] {
+			m.name(n, clip(m.text(n))+" drops the fraction: numbers of JSON are float64, divide those; write int(a) / int(b) of float64 variables to drop it")
+		}
+		return true
+	})
+}
+
+// roundsUp reports whether a division is (a + b - 1) / b.
+func (m *fixer) roundsUp(n *ast.BinaryExpr) bool {
+	sum, ok := ast.Unparen(n.X).(*ast.BinaryExpr)
+	return ok && sum.Op == token.SUB && isNumber(sum.Y, "1") && strings.HasSuffix(m.text(sum.X), "+ "+m.text(n.Y))
+}
+
+// numbersAsTexts names string(n) of an integer: it is a character.
+func (m *fixer) numbersAsTexts() {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if !ok || len(c.Args) != 1 || !m.Info.Types[c.Fun].IsType() || !isString(m.Info.TypeOf(c.Fun)) {
+			return true
+		}
+		_, computed := c.Args[0].(*ast.BinaryExpr)
+		if t := m.Info.TypeOf(c.Args[0]); !computed && (isBasic(t, types.Int) || isBasic(t, types.Int64)) {
+			m.name(c, clip(m.text(c))+" is the character of that number: strconv.Itoa(n) is its text, string(rune(n)) the character")
+		}
+		return true
+	})
+}
+
+// hiddenVariables names variables that nothing reads and that have the name of one further out: := where = was meant.
+func (m *fixer) hiddenVariables() {
+	used := map[types.Object]bool{}
+	for _, obj := range m.Info.Uses {
+		used[obj] = true
+	}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		v, ok := m.Info.Defs[id].(*types.Var)
+		if !ok || used[v] || v.Parent() == nil || v.Parent().Parent() == nil || v.IsField() {
+			return true
+		}
+		if as, ok := m.parents[id].(*ast.AssignStmt); ok && as.Tok == token.DEFINE {
+			if _, outer := v.Parent().Parent().LookupParent(v.Name(), v.Pos()); outer != nil && outer.Pkg() == m.Pkg && outer.Parent() != m.Pkg.Scope() {
+				m.name(id, v.Name()+" is a new variable here, which nothing reads: write = to set the one further out")
+			}
+		}
+		return true
+	})
+}
+
+// nilLists names lists that the program may return without a value: they are null.
+func (m *fixer) nilLists() {
+	m.returnedLists(func(v *types.Var, spec ast.Node, typ string) {
+		m.name(spec, v.Name()+" is nil, which is null, where nothing is appended: start with "+v.Name()+" := "+typ+"{}, or return nil where null is meant")
+	})
+}
+
+// wholeJSON reports whether the program has a helper make whole numbers of JSON.
+func (m *fixer) wholeJSON() bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if a, ok := n.(*ast.TypeAssertExpr); ok && a.Type != nil && m.helped(a.X) {
+			found = found || hasWhole(m.Info.TypeOf(a.Type))
+		}
+		return !found
+	})
+	return found
+}
+
+// hasWhole reports whether values of the type are or hold integers.
+func hasWhole(t types.Type) bool {
+	if e, ok := t.(interface{ Elem() types.Type }); ok {
+		return hasWhole(e.Elem())
+	}
+	return isWhole(t)
+}
+
+// isPlace reports whether a number is a place in a list, or is kept in a variable that is one.
+func (m *fixer) isPlace(n ast.Expr) bool {
+	var v *types.Var
+	for p := m.parents[n]; p != nil; p = m.parents[p] {
+		switch p := p.(type) {
+		case *ast.IndexExpr, *ast.SliceExpr:
+			return true
+		case *ast.AssignStmt:
+			if len(p.Lhs) == 1 {
+				v = m.variable(p.Lhs[0])
+			}
+		case ast.Expr:
+			continue
+		}
+		break
+	}
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if ix, ok := n.(*ast.IndexExpr); ok && v != nil {
+			found = found || mentions(m, ix.Index, v)
+		}
+		return !found
+	})
+	return found
+}
+
+var verbs = regexp.MustCompile(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
+
+// formats names the verbs of constant formats that the types of their arguments do not fit, as %d of a float64: what they make is no text that anybody wants.
+func (m *fixer) formats() {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if !ok || len(c.Args) < 2 || c.Ellipsis.IsValid() || m.text(c.Fun) != "fmt.Sprintf" && m.text(c.Fun) != "fmt.Fprintf" {
+			return true
+		}
+		args := c.Args
+		if m.text(c.Fun) == "fmt.Fprintf" {
+			args = args[1:]
+		}
+		at := 0
+		for _, g := range verbs.FindAllStringSubmatch(constantText(args[0]), -1) {
+			if g[1] == "%" {
+				continue
+			}
+			if at++; at >= len(args) {
+				return true
+			}
+			t := m.Info.TypeOf(args[at])
+			switch {
+			case strings.Contains("dco", g[1]) && isFloat(t) && !isNamed(t):
+				m.name(args[at], clip(m.text(args[at]))+" is a float64, and "+g[0]+" is for integers: write int(x) of a whole one, or %g")
+			case strings.Contains("fFeEgG", g[1]) && isWhole(t) && !isNamed(t):
+				m.name(args[at], clip(m.text(args[at]))+" is an integer, and "+g[0]+" is for float64: write float64(n), or %d")
+			case g[1] == "s" && isKind(t, types.IsNumeric) && !isNamed(t):
+				m.name(args[at], clip(m.text(args[at]))+" is a number, and %s is for texts: write %v")
+			}
+		}
+		return true
+	})
+}

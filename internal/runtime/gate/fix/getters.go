@@ -1,0 +1,207 @@
+package fix
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+)
+
+// inputs are names of fields under which programs look for the arguments.
+var inputs = []string{"Input", "Inputs", "Params", "Parameters", "Arguments"}
+
+// getterName is the name of a method that reads an argument, with the type that it returns.
+var getterName = regexp.MustCompile(`^(?i)(?:must)?(?:get|read)?(?:arg|argument|param|parameter|input|kwarg|value)?(?:as)?` +
+	`(string|str|text|integer|int64|int|float64|float|number|boolean|bool|stringslice|stringlist|strings|intslice|intlist|ints|floatslice|floatlist|floats|list|array|slice|object|map|dict)?` +
+	`(?:arg|argument|param)?(?:or|default|ordefault)?$`)
+
+// getterTypes are the types by the words for them.
+var getterTypes = map[string]string{"": "", "string": "string", "str": "string", "text": "string", "int": "int", "integer": "int", "int64": "int64", "float": "float64", "float64": "float64",
+	"number": "float64", "bool": "bool", "boolean": "bool", "strings": "[]string", "stringslice": "[]string", "stringlist": "[]string", "ints": "[]int", "intslice": "[]int",
+	"intlist": "[]int", "floats": "[]float64", "floatslice": "[]float64", "floatlist": "[]float64", "list": "[]any", "array": "[]any", "slice": "[]any",
+	"object": "map[string]any", "map": "map[string]any", "dict": "map[string]any"}
+
+// getterType returns the type that a method of that name would return, and whether it would read an argument.
+func getterType(name string) (typ string, ok bool) {
+	g := getterName.FindStringSubmatch(name)
+	if g == nil {
+		return "", false
+	}
+	typ, ok = getterTypes[strings.ToLower(g[1])]
+	return typ, ok
+}
+
+// argument is the expression that reads an argument by its name. Its place is the declared one, or the first where the program reads no other argument; "" where
+// it is not known.
+func (m *fixer) argument(call, name string) string {
+	place := slices.IndexFunc(m.terms.Parameters, func(p report.Parameter) bool { return p.Name == name })
+	if name == "" || len(m.terms.Parameters) > 0 && place < 0 || len(m.terms.Parameters) == 0 && !m.onlyArgument(name) {
+		return ""
+	}
+	return fmt.Sprintf("%s.Arg(%d, %q)", call, max(place, 0), name)
+}
+
+// onlyArgument reports whether the program reads no other argument than the first, of that name.
+func (m *fixer) onlyArgument(name string) bool {
+	only := true
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok || !only {
+			return only
+		}
+		owner, _ := m.hostMember(s)
+		if owner != "Call" {
+			return true
+		}
+		_, getter := getterType(s.Sel.Name)
+		switch p := m.parents[s].(type) {
+		case *ast.IndexExpr:
+			if s.Sel.Name != "Context" {
+				only = constantText(p.Index) == name || isNumber(p.Index, "0")
+			}
+		case *ast.CallExpr:
+			if getter || s.Sel.Name == "Arg" {
+				only = slices.ContainsFunc(p.Args, func(a ast.Expr) bool { return constantText(a) == name }) &&
+					!slices.ContainsFunc(p.Args[:min(1, len(p.Args))], func(a ast.Expr) bool { _, number := placeOf(a); return number && !isNumber(a, "0") })
+			} else {
+				only = !slices.Contains([]string{"Bind", "Set", "Load", "Store"}, s.Sel.Name)
+			}
+		default:
+			only = s.Sel.Name != "Args" && s.Sel.Name != "Kwargs" && !slices.Contains(inputs, s.Sel.Name)
+		}
+		return only
+	})
+	return only && !m.keyOfContext(name)
+}
+
+func isNumber(e ast.Expr, text string) bool {
+	l, ok := e.(*ast.BasicLit)
+	return ok && l.Kind == token.INT && l.Value == text
+}
+
+// keyOfContext reports whether the program uses the session's memory under that name.
+func (m *fixer) keyOfContext(name string) bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if ix, ok := n.(*ast.IndexExpr); ok && constantText(ix.Index) == name {
+			s, ok := ix.X.(*ast.SelectorExpr)
+			found = found || ok && (s.Sel.Name == "Context" || slices.Contains(memories, s.Sel.Name))
+		}
+		if c, ok := n.(*ast.CallExpr); ok && len(c.Args) == 2 && constantText(c.Args[0]) == name {
+			s, ok := c.Fun.(*ast.SelectorExpr)
+			found = found || ok && strings.HasPrefix(s.Sel.Name, "Set")
+		}
+		return !found
+	})
+	return found
+}
+
+// placeOf returns the whole number that a literal is; -1 for another expression.
+func placeOf(e ast.Expr) (int, bool) {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.INT {
+		return -1, false
+	}
+	n, err := strconv.Atoi(l.Value)
+	return n, err == nil && n < 64
+}
+
+// getter writes a method that would read an argument with call.Arg: by place, by name or by both, of a type, with or without a default, and an error or an ok
+// beside the value.
+func (m *fixer) getter(call *ast.CallExpr, s *ast.SelectorExpr) bool {
+	typ, ok := getterType(s.Sel.Name)
+	if !ok || len(call.Args) == 0 || len(call.Args) > 3 {
+		return false
+	}
+	args, place, name, arg := call.Args, -1, "", ""
+	if n, number := placeOf(args[0]); number {
+		place, args = n, args[1:]
+	}
+	if len(args) > 0 && constantText(args[0]) != "" && !(place >= 0 && typ == "string" && strings.HasSuffix(strings.ToLower(s.Sel.Name), "or")) {
+		name, args = constantText(args[0]), args[1:]
+	}
+	if len(args) > 0 && place < 0 && s.Sel.Name == "Arg" || m.keyOfContext(name) {
+		return false // a place, or a default?
+	}
+	if place < 0 {
+		arg = m.argument(m.text(s.X), name)
+	} else if name = m.nameOf(call, place, name); name != "" {
+		arg = fmt.Sprintf("%s.Arg(%d, %q)", m.text(s.X), place, name)
+	}
+	return arg != "" && len(args) < 2 && m.typedGetter(call, arg, typ, args)
+}
+
+// nameOf is the name of an argument of which the place is read: the one that stands there, the declared one, or that of the variable that takes it; "" where
+// they differ.
+func (m *fixer) nameOf(call ast.Expr, place int, name string) string {
+	if place < len(m.terms.Parameters) {
+		if declared := m.terms.Parameters[place].Name; name == "" || name == declared {
+			return declared
+		}
+		return ""
+	}
+	if name != "" {
+		return name
+	}
+	if as, ok := m.parents[call].(*ast.AssignStmt); ok && len(as.Rhs) == 1 {
+		if id, ok := as.Lhs[0].(*ast.Ident); ok && id.Name != "_" {
+			return id.Name
+		}
+	}
+	return fmt.Sprint("arg", place)
+}
+
+// typedGetter puts the reading of an argument in the place of a call that would return it as a type.
+func (m *fixer) typedGetter(call *ast.CallExpr, arg, typ string, preset []ast.Expr) bool {
+	const note = "arguments are read by call.Arg"
+	as, _ := m.parents[call].(*ast.AssignStmt)
+	pair := as != nil && len(as.Lhs) == 2 && len(as.Rhs) == 1
+	if len(preset) == 1 {
+		value := m.text(preset[0])
+		t := types.Default(m.Info.TypeOf(preset[0]))
+		if typ == "float64" && isWhole(t) && m.Info.Types[preset[0]].Value != nil {
+			value, t = "float64("+value+")", types.Typ[types.Float64]
+		}
+		if _, asserted := m.parents[call].(*ast.TypeAssertExpr); asserted || pair || m.like(t) == "" || typ != "" && typ != m.typeText(t) {
+			return false
+		}
+		return m.useHost(note, m.replace(call, "recurgent.Or("+arg+", "+value+").("+m.typeText(t)+")"))
+	}
+	a, asserted := m.parents[call].(*ast.TypeAssertExpr)
+	if typ == "" || asserted && a.X == call {
+		return !pair && m.fix(note, m.replace(call, arg))
+	}
+	like := map[string]string{"string": `""`, "int": "0", "int64": "int64(0)", "float64": "0.0", "bool": "false"}[typ]
+	if like == "" {
+		like = typ + "{}"
+	}
+	if !pair {
+		return m.useHost(note, m.replace(call, "recurgent.Must("+arg+", "+like+").("+typ+")"))
+	}
+	second, ok := as.Lhs[1].(*ast.Ident)
+	if ok && strings.HasPrefix(strings.ToLower(second.Name), "err") {
+		return m.passedOn(as, second.Name) && m.useHost(note, m.replace(call, "recurgent.Must("+arg+", "+like+").("+typ+"), error(nil)"))
+	}
+	return m.useHost(note, m.replace(call, "recurgent.Maybe("+arg+", "+like+").("+typ+")"))
+}
+
+// passedOn reports whether the next statement ends the function where there is an error.
+func (m *fixer) passedOn(as *ast.AssignStmt, err string) bool {
+	list := m.siblings(as)
+	if i := slices.Index(list, ast.Stmt(as)) + 1; i < len(list) {
+		s, ok := list[i].(*ast.IfStmt)
+		if !ok || len(s.Body.List) == 0 {
+			return false
+		}
+		cond, ok := s.Cond.(*ast.BinaryExpr)
+		r, returns := s.Body.List[len(s.Body.List)-1].(*ast.ReturnStmt)
+		return ok && cond.Op == token.NEQ && isName(cond.X, err) && isName(cond.Y, "nil") && returns && len(r.Results) > 0 && !isName(r.Results[len(r.Results)-1], "nil")
+	}
+	return false
+}

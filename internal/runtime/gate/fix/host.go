@@ -1,0 +1,135 @@
+package fix
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// memories are names of fields under which programs look for the session's memory.
+var memories = []string{"Memory", "Session", "State", "Store"}
+
+// callMember fixes a method or field that Call does not have.
+func (m *fixer) callMember(s *ast.SelectorExpr) bool {
+	lower := strings.ToLower(s.Sel.Name)
+	call, _ := m.parents[s].(*ast.CallExpr)
+	if call != nil && call.Fun != s {
+		call = nil
+	}
+	ix, indexed := m.parents[s].(*ast.IndexExpr)
+	switch {
+	case call == nil && indexed && ix.X == s && slices.Contains(memories, s.Sel.Name):
+		return m.fix("the session's memory is call.Context", m.replace(s.Sel, "Context"))
+	case call == nil && indexed && ix.X == s && slices.Contains(inputs, s.Sel.Name) && !m.commaOK(ix):
+		arg := m.argument(m.text(s.X), constantText(ix.Index))
+		return arg != "" && m.fix("arguments are read by call.Arg", m.replace(ix, arg))
+	case call == nil:
+		return false
+	case slices.Contains([]string{"fail", "error", "errorf", "failf"}, lower):
+		return m.hostError(call, s)
+	}
+	return m.getter(call, s)
+}
+
+var typeWord = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+
+// hostError fixes call.Fail(...), recurgent.Error(...) and the like.
+func (m *fixer) hostError(call *ast.CallExpr, s *ast.SelectorExpr) bool {
+	text := m.failure(call.Args)
+	if text == "" {
+		return false
+	}
+	if st, ok := m.parents[call].(*ast.ExprStmt); ok {
+		text = m.failing(call, text)
+		return text != "" && m.useHost("a failure is returned: "+clip(text), m.replace(st, text))
+	}
+	return m.useHost(m.text(s)+" is "+clip(text), m.replace(call, text))
+}
+
+// failure is an error of the arguments of a function that would make one: type and message, or a message alone.
+func (m *fixer) failure(args []ast.Expr) string {
+	if len(args) == 0 {
+		return ""
+	}
+	first := m.Info.Types[args[0]]
+	list := m.src[m.offset(args[0].Pos()):m.offset(args[len(args)-1].End())]
+	isType := first.Value != nil && typeWord.MatchString(constantText(args[0]))
+	switch {
+	case len(args) == 1 && isError(first.Type):
+		return list
+	case !isString(first.Type):
+		return ""
+	case len(args) == 1 && isType:
+		return fmt.Sprintf("recurgent.Fail(%s, %q)", list, strings.ReplaceAll(constantText(args[0]), "_", " "))
+	case len(args) == 1:
+		return "errors.New(" + list + ")"
+	case !isType && first.Value != nil:
+		return "fmt.Errorf(" + list + ")"
+	case len(args) > 2:
+		return "recurgent.Fail(" + m.text(args[0]) + ", fmt.Sprintf(" + m.src[m.offset(args[1].Pos()):m.offset(args[len(args)-1].End())] + "))"
+	case isError(m.Info.TypeOf(args[1])):
+		return "recurgent.Fail(" + list + ".Error())"
+	case isString(m.Info.TypeOf(args[1])):
+		return "recurgent.Fail(" + list + ")"
+	}
+	return ""
+}
+
+// typedErrors are functions that the name of an error type suggests.
+var typedErrors = map[string]string{"invalidinput": "invalid_input", "notfound": "not_found", "parsefailed": "parse_failed", "unsupported": "unsupported_capability", "lowutility": "low_utility"}
+
+// hostFunction fixes a function that the host package does not have.
+func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
+	call, ok := m.parents[s].(*ast.CallExpr)
+	if !ok || call.Fun != s {
+		return false
+	}
+	name := strings.ToLower(strings.TrimPrefix(s.Sel.Name, "New"))
+	name = strings.TrimSuffix(name, "error")
+	switch {
+	case slices.Contains([]string{"", "err", "errorf", "failf", "failure", "failwith", "fatal", "errf", "fatalf", "fail", "errorwithtype", "typed"}, name):
+		return m.hostError(call, s)
+	case typedErrors[name] != "" && len(call.Args) == 1 && isString(m.Info.TypeOf(call.Args[0])):
+		return m.useHost(m.text(s)+" is recurgent.Fail", m.replace(call, fmt.Sprintf("recurgent.Fail(%q, %s)", typedErrors[name], m.text(call.Args[0]))))
+	case slices.Contains([]string{"success", "ok", "result", "return", "value"}, name) && len(call.Args) == 1:
+		if r, ok := m.parents[call].(*ast.ReturnStmt); ok && r.Results[0] == call && len(r.Results) < 3 {
+			return m.fix("the value is returned as it is", m.replace(call, m.text(call.Args[0])))
+		}
+	}
+	return false
+}
+
+// isContext reports whether an expression is the session's memory.
+func (m *fixer) isContext(x ast.Expr) bool {
+	if s, ok := ast.Unparen(x).(*ast.SelectorExpr); ok {
+		owner, name := m.hostMember(s)
+		return owner+"."+name == "Call.Context"
+	}
+	_, value := m.definition(m.variable(x))
+	if s, ok := value.(*ast.SelectorExpr); ok {
+		return m.isContext(s)
+	}
+	return false
+}
+
+// contextMethod writes call.Context.Get(k), Set(k, v), Delete(k) and Has(k) as what they are of a map.
+func (m *fixer) contextMethod(s *ast.SelectorExpr) bool {
+	call, ok := m.parents[s].(*ast.CallExpr)
+	if !ok || call.Fun != s || len(call.Args) == 0 {
+		return false
+	}
+	x, key := m.text(s.X), m.text(call.Args[0])
+	_, stands := m.parents[call].(*ast.ExprStmt)
+	text := ""
+	switch name := strings.ToLower(s.Sel.Name); {
+	case slices.Contains([]string{"get"}, name) && len(call.Args) == 1:
+		text = x + "[" + key + "]"
+	case slices.Contains([]string{"set", "put"}, name) && len(call.Args) == 2 && stands:
+		text = x + "[" + key + "] = " + m.text(call.Args[1])
+	case slices.Contains([]string{"delete", "remove"}, name) && len(call.Args) == 1 && stands:
+		text = "delete(" + x + ", " + key + ")"
+	}
+	return text != "" && m.fix("the context is a map: "+clip(text), m.replace(call, text))
+}

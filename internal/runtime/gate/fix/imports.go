@@ -1,0 +1,168 @@
+package fix
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// host is the import path of the host package.
+const host = "recurgent"
+
+// importName is the name by which the import's package is used, as far as the path says it.
+func importName(spec *ast.ImportSpec) string {
+	if spec.Name != nil {
+		return spec.Name.Name
+	}
+	p := importPath(spec)
+	if base := path.Base(p); len(base) > 1 && base[0] == 'v' && strings.Trim(base[1:], "0123456789") == "" {
+		p = path.Dir(p)
+	}
+	return path.Base(p)
+}
+
+func importPath(spec *ast.ImportSpec) string {
+	p, _ := strconv.Unquote(spec.Path.Value)
+	return p
+}
+
+// selected returns what the file selects of names that it does not declare: of packages.
+func (m *fixer) selected() map[string]map[string]bool {
+	unresolved := map[*ast.Ident]bool{}
+	for _, id := range m.file.Unresolved {
+		unresolved[id] = true
+	}
+	out := map[string]map[string]bool{}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && unresolved[x] {
+				if out[x.Name] == nil {
+					out[x.Name] = map[string]bool{}
+				}
+				out[x.Name][s.Sel.Name] = true
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// foreignImports fixes imports of paths that are no package here: the host package under another path, a package of the standard library without the first
+// part of its path, one that nothing uses.
+func (m *fixer) foreignImports() {
+	used := m.selected()
+	seen := map[string]bool{}
+	for _, spec := range m.file.Imports {
+		p, name := importPath(spec), importName(spec)
+		if seen[name+" "+p] {
+			m.fix("an import that stood there twice is left out", m.importLine(spec))
+			continue
+		}
+		seen[name+" "+p] = true
+		if _, allowed := m.checker.Names(p); allowed || name == "." {
+			continue
+		}
+		has := used[name]
+		switch {
+		case m.isHost(p, name, has):
+			text := strconv.Quote(host)
+			if name != host {
+				text = name + " " + text
+			}
+			m.fix(fmt.Sprintf("the host package is imported as %q, not as %q", host, p), m.replace(spec, text))
+		case len(has) == 0:
+			m.fix(fmt.Sprintf("the import of %q, which nothing uses, is left out", p), m.importLine(spec))
+		default:
+			if to := m.checker.Package(name, has); to != "" && samePackage(p, to) {
+				m.fix(fmt.Sprintf("%q is the path of package %s, not %q", to, name, p), m.replace(spec.Path, strconv.Quote(to)))
+			}
+		}
+	}
+}
+
+// samePackage reports whether a path is one of the standard library with another beginning, or with none.
+func samePackage(p, to string) bool {
+	p = strings.TrimPrefix(strings.TrimPrefix(p, "golang.org/x/exp/"), "std/")
+	first, _, _ := strings.Cut(p, "/")
+	return !strings.Contains(first, ".") && path.Base(p) == path.Base(to)
+}
+
+// isHost reports whether an import means the host package: by its name, or because Run takes its Call.
+func (m *fixer) isHost(p, name string, has map[string]bool) bool {
+	if path.Base(p) == host || strings.Contains(p, "recurgentd") {
+		return name == host
+	}
+	return has["Call"] && (has["Fail"] || len(has) == 1) && slices.Contains([]string{"host", "tool", "runtime", "sdk", "agent"}, path.Base(p))
+}
+
+// importLine deletes an import.
+func (m *fixer) importLine(spec *ast.ImportSpec) edit {
+	if g, ok := m.parents[spec].(*ast.GenDecl); ok && (!g.Lparen.IsValid() || len(g.Specs) == 1) {
+		return m.line(g)
+	}
+	return m.line(spec)
+}
+
+// missingImports adds the imports of packages that can only be one.
+func (m *fixer) missingImports() {
+	imported := map[string]bool{}
+	for _, spec := range m.file.Imports {
+		imported[importName(spec)] = true
+	}
+	used := m.selected()
+	var paths []string
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		if !imported[name] {
+			if p := m.checker.Package(name, used[name]); p != "" {
+				paths = append(paths, p)
+			}
+		}
+	}
+	if len(paths) == 0 {
+		return
+	}
+	m.addImports(paths...)
+}
+
+// addImports adds imports to the first import declaration, or as one.
+func (m *fixer) addImports(paths ...string) {
+	var list strings.Builder
+	for _, p := range paths {
+		list.WriteString("\n\t" + strconv.Quote(p))
+	}
+	note := "the import of " + strings.Join(paths, ", ") + " was missing"
+	for _, d := range m.file.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.IMPORT && g.Lparen.IsValid() {
+			at := m.offset(g.Lparen) + 1
+			m.fix(note, edit{at, at, list.String() + "\n"})
+			return
+		}
+	}
+	m.fix(note, m.after(m.file.Name, "\n\nimport ("+list.String()+"\n)\n"))
+}
+
+// unusedImports leaves out imports that nothing uses, of a text that is another than the model's anyway.
+func (m *fixer) unusedImports() {
+	if !m.begun() {
+		return
+	}
+	used := map[string]bool{}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok {
+				used[x.Name] = true
+			}
+		}
+		return true
+	})
+	for _, spec := range m.file.Imports {
+		if name := importName(spec); !used[name] && name != "_" {
+			m.fix("", m.importLine(spec))
+		}
+	}
+}

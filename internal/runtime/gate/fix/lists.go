@@ -1,0 +1,119 @@
+package fix
+
+import (
+	"go/ast"
+	"go/types"
+	"slices"
+)
+
+// lists gives a list that the program returns, and may not have added to, the value of an empty one: where the method returns lists, nil would be null.
+func (m *fixer) lists() {
+	if m.terms.Returns == "array" {
+		m.returnedLists(func(v *types.Var, decl ast.Node, typ string) {
+			m.fix("an empty list is no nil, which would be null", m.replace(decl, v.Name()+" := "+typ+"{}"))
+		})
+	}
+}
+
+// returnedLists finds declarations of lists without a value that Run returns, and that are never compared with nil.
+func (m *fixer) returnedLists(found func(v *types.Var, decl ast.Node, typ string)) {
+	for _, f := range m.answering() {
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			if _, lit := n.(*ast.FuncLit); lit {
+				return false
+			}
+			if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
+				m.nilList(r.Results[0], found)
+			}
+			return true
+		})
+	}
+}
+
+// answering are Run and the functions whose result Run returns as it is.
+func (m *fixer) answering() (out []*ast.FuncDecl) {
+	if run := m.function("Run"); run != nil {
+		out = append(out, run)
+	}
+	for i := 0; i < len(out); i++ {
+		ast.Inspect(out[i].Body, func(n ast.Node) bool {
+			r, ok := n.(*ast.ReturnStmt)
+			if !ok || len(r.Results) == 0 {
+				return true
+			}
+			if c, ok := ast.Unparen(r.Results[0]).(*ast.CallExpr); ok {
+				if id, ok := c.Fun.(*ast.Ident); ok {
+					if f := m.function(id.Name); f != nil && f.Body != nil && !slices.Contains(out, f) {
+						out = append(out, f)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// nilList finds the declaration without a value of the list that an expression names.
+func (m *fixer) nilList(x ast.Expr, found func(v *types.Var, decl ast.Node, typ string)) {
+	v := m.variable(x)
+	def, value := m.definition(v)
+	spec, ok := def.(*ast.ValueSpec)
+	if !ok || value != nil || len(spec.Names) != 1 || m.comparedToNil(v) {
+		return
+	}
+	if _, isSlice := v.Type().Underlying().(*types.Slice); !isSlice {
+		return
+	}
+	g, ok := m.parents[spec].(*ast.GenDecl)
+	if _, local := m.parents[g].(*ast.DeclStmt); ok && local && len(g.Specs) == 1 {
+		found(v, g, m.text(spec.Type))
+	}
+}
+
+func (m *fixer) comparedToNil(v *types.Var) bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if b, ok := n.(*ast.BinaryExpr); ok && m.variable(b.X) == v && isName(b.Y, "nil") {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// pointers gives what decodes into its argument the place of a variable.
+func (m *fixer) pointers() {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		s, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		owner, name := m.hostMember(s)
+		from := len(call.Args) // of what it decodes into
+		switch {
+		case owner == "Call" && name == "Bind", m.text(s) == "json.Unmarshal" && len(call.Args) == 2:
+			from = len(call.Args) - 1
+		case m.text(s) == "fmt.Sscanf":
+			from = min(2, from)
+		case m.text(s) == "fmt.Sscan":
+			from = min(1, from)
+		}
+		for _, into := range call.Args[from:] {
+			v := m.variable(into)
+			if v == nil {
+				continue
+			}
+			switch v.Type().Underlying().(type) {
+			case *types.Pointer, *types.Interface, *types.Signature, *types.Chan:
+			default:
+				m.fix(m.text(s)+" needs the address of a variable", m.before(into, "&"))
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,127 @@
+package fix
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+)
+
+// operandAt returns the expression that an error is about: the outermost one that begins there and whose text the message has.
+func (m *fixer) operandAt(e types.Error, path []ast.Node) (out ast.Expr) {
+	for _, n := range path {
+		x, ok := n.(ast.Expr)
+		if !ok || x.Pos() != e.Pos {
+			continue
+		}
+		if strings.Contains(e.Msg, "cannot use "+types.ExprString(x)+" ") || strings.Contains(e.Msg, types.ExprString(x)+" (") {
+			out = x
+		}
+	}
+	if out == nil {
+		out = m.starting(path, e.Pos)
+	}
+	return out
+}
+
+// wanted is the type that an expression has to have where it stands.
+func (m *fixer) wanted(x ast.Expr) types.Type {
+	switch p := m.parents[x].(type) {
+	case *ast.CallExpr:
+		return m.parameterType(p, x)
+	case *ast.AssignStmt:
+		for i, r := range p.Rhs {
+			if r == x && len(p.Lhs) == len(p.Rhs) {
+				return m.Info.TypeOf(p.Lhs[i])
+			}
+		}
+	case *ast.ValueSpec:
+		return m.Info.TypeOf(p.Type)
+	case *ast.ReturnStmt:
+		t, _ := m.resultsOf(p)
+		results := fieldsOf(t.Results)
+		for i, r := range p.Results {
+			if r == x && len(results) == len(p.Results) {
+				return m.Info.TypeOf(results[i].typ)
+			}
+		}
+	case *ast.KeyValueExpr:
+		return m.elementType(p, x)
+	case *ast.CompositeLit:
+		return m.elementType(p, x)
+	case *ast.IndexExpr:
+		if t := m.Info.TypeOf(p.X); t != nil && p.Index == x {
+			if mt, ok := t.Underlying().(*types.Map); ok {
+				return mt.Key()
+			}
+		}
+	case *ast.ParenExpr:
+		return m.wanted(p)
+	}
+	return nil
+}
+
+// parameterType is the type of the parameter that an argument is given to.
+func (m *fixer) parameterType(c *ast.CallExpr, x ast.Expr) types.Type {
+	t := m.Info.TypeOf(c.Fun)
+	if t == nil {
+		return nil
+	}
+	if isName(c.Fun, "append") && len(c.Args) > 0 && c.Args[0] != x {
+		if s, ok := m.Info.TypeOf(c.Args[0]).(interface{ Elem() types.Type }); ok {
+			return s.Elem()
+		}
+	}
+	sig, ok := t.Underlying().(*types.Signature)
+	if !ok {
+		return nil
+	}
+	for i, a := range c.Args {
+		if a != x {
+			continue
+		}
+		last := sig.Params().Len() - 1
+		switch {
+		case sig.Variadic() && i >= last && c.Ellipsis.IsValid():
+			return sig.Params().At(last).Type()
+		case sig.Variadic() && i >= last:
+			return sig.Params().At(last).Type().(*types.Slice).Elem()
+		case i <= last:
+			return sig.Params().At(i).Type()
+		}
+	}
+	return nil
+}
+
+// elementType is the type of an element of a composite literal.
+func (m *fixer) elementType(p ast.Node, x ast.Expr) types.Type {
+	lit, isLit := p.(*ast.CompositeLit)
+	kv, isPair := p.(*ast.KeyValueExpr)
+	if isPair {
+		lit, isLit = m.parents[kv].(*ast.CompositeLit)
+	}
+	if !isLit || m.Info.TypeOf(lit) == nil {
+		return nil
+	}
+	t := m.Info.TypeOf(lit).Underlying()
+	if ptr, ok := t.(*types.Pointer); ok {
+		t = ptr.Elem().Underlying()
+	}
+	switch t := t.(type) {
+	case *types.Map:
+		if isPair && kv.Key == x {
+			return t.Key()
+		}
+		return t.Elem()
+	case *types.Slice:
+		return t.Elem()
+	case *types.Array:
+		return t.Elem()
+	case *types.Struct:
+		for i := range t.NumFields() {
+			if isPair && isName(kv.Key, t.Field(i).Name()) || !isPair && i < len(lit.Elts) && lit.Elts[i] == x {
+				return t.Field(i).Type()
+			}
+		}
+	}
+	return nil
+}

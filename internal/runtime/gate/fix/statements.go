@@ -1,0 +1,78 @@
+package fix
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+)
+
+// argumentCount fixes calls of the functions whose other forms are common, and of call.Arg and recurgent.Fail.
+func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bool {
+	fun, _, _ := strings.Cut(match[2], "\n")
+	call, ok := nearest(path, func(c *ast.CallExpr) bool { return types.ExprString(c.Fun) == strings.TrimSpace(fun) })
+	if !ok {
+		return false
+	}
+	if s, isSel := call.Fun.(*ast.SelectorExpr); isSel {
+		if owner, name := m.hostMember(s); owner == "Call" && name == "Arg" {
+			return m.getter(call, s)
+		}
+		if m.importedHost(s.X) && s.Sel.Name == "Fail" {
+			text := m.failure(call.Args)
+			return text != "" && text != m.text(call) && m.useHost("a failure has a type and a message", m.replace(call, text))
+		}
+	}
+	return false
+}
+
+// returnCount fixes a return statement with a value too few or too many: the nil of the error, or a failure alone.
+func (m *fixer) returnCount(_ types.Error, path []ast.Node, match []string) bool {
+	r, ok := nearest[*ast.ReturnStmt](path, nil)
+	if !ok {
+		return false
+	}
+	t, _ := m.resultsOf(r)
+	results := fieldsOf(t.Results)
+	have, want := len(r.Results), len(results)
+	switch {
+	case match[1] == "not enough" && have == 1 && want == 2 && isName(results[1].typ, "error"):
+		if isError(m.Info.TypeOf(r.Results[0])) {
+			zero := m.zero(results[0].typ)
+			return zero != "" && m.fix("an error is the last result", m.before(r.Results[0], zero+", "))
+		}
+		if isName(r.Results[0], "nil") {
+			return false // an error or a value: both
+		}
+		return m.fix("without an error the last result is nil", m.after(r.Results[0], ", nil"))
+	case match[1] == "too many" && have == want+1 && want > 0 && isName(r.Results[have-1], "nil"):
+		return m.fix("the function returns no error", edit{m.offset(r.Results[have-2].End()), m.offset(r.Results[have-1].End()), ""})
+	}
+	return false
+}
+
+// missingReturn fixes a Run that prints its value in the place of returning it.
+func (m *fixer) missingReturn(_ types.Error, path []ast.Node, _ []string) bool {
+	for _, n := range path {
+		if f, ok := n.(*ast.FuncDecl); ok {
+			return m.printedLast(f.Body)
+		}
+	}
+	return false
+}
+
+// nilResult fixes return nil, err where the first result has no nil.
+func (m *fixer) nilResult(e types.Error, path []ast.Node, _ []string) bool {
+	r, ok := nearest[*ast.ReturnStmt](path, nil)
+	if !ok || len(r.Results) < 2 || isName(r.Results[len(r.Results)-1], "nil") || !isError(m.Info.TypeOf(r.Results[len(r.Results)-1])) {
+		return false
+	}
+	t, _ := m.resultsOf(r)
+	results := fieldsOf(t.Results)
+	for i, x := range r.Results {
+		if x.Pos() == e.Pos && i < len(results) {
+			zero := m.zero(results[i].typ)
+			return zero != "" && m.fix("beside an error: "+zero, m.replace(x, zero))
+		}
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package fix
+
+import (
+	"errors"
+	"go/scanner"
+	"regexp"
+	"strings"
+)
+
+// syntax fixes the first error of syntax, after which others are of little worth, and commas that are missing.
+func (m *fixer) syntax(err error) {
+	var list scanner.ErrorList
+	if !errors.As(err, &list) || len(list) == 0 {
+		return
+	}
+	for i, e := range list {
+		if e.Pos.Offset > len(m.src) || i > 0 && !strings.HasPrefix(e.Msg, "missing ',' before newline") {
+			continue
+		}
+		for _, rule := range []func(*scanner.Error) bool{m.comma, m.brokenLine} {
+			if rule(e) {
+				break
+			}
+		}
+	}
+}
+
+// comma adds the comma at the end of a line of a literal or of arguments.
+func (m *fixer) comma(e *scanner.Error) bool {
+	return strings.HasPrefix(e.Msg, "missing ',' before newline") && m.fix("a comma was missing at the end of the line", edit{e.Pos.Offset, e.Pos.Offset, ","})
+}
+
+// lineAt returns the line of an error, and where it begins.
+func (m *fixer) lineAt(e *scanner.Error) (string, int) {
+	begin := strings.LastIndexByte(m.src[:e.Pos.Offset], '\n') + 1
+	line, _, _ := strings.Cut(m.src[begin:], "\n")
+	return line, begin
+}
+
+var (
+	openBrace = regexp.MustCompile(`(?m)^[ \t]*(?:func|if|for|switch|select|\}?[ \t]*else|type)\b[^\n]*[^{};,\s]([ \t\r]*\n[ \t]*)\{`)
+	elseBrace = regexp.MustCompile(`\}([ \t\r]*\n[ \t]*)$`)
+)
+
+// brokenLine joins what Go wants on one line: a statement and its brace, the end of an if and its else.
+func (m *fixer) brokenLine(e *scanner.Error) bool {
+	if strings.Contains(e.Msg, "found 'else'") || strings.Contains(e.Msg, "else must be") {
+		if g := elseBrace.FindStringSubmatchIndex(m.src[:e.Pos.Offset]); g != nil {
+			return m.fix("else stands behind the brace", edit{g[2], g[3], " "})
+		}
+	}
+	_, begin := m.lineAt(e)
+	begin = strings.LastIndexByte(m.src[:max(0, begin-1)], '\n') + 1
+	if !strings.Contains(e.Msg, "newline") && !strings.Contains(e.Msg, "{") {
+		return false
+	}
+	g := openBrace.FindStringSubmatchIndex(m.src[begin:])
+	if g == nil || strings.Count(m.src[begin:begin+g[0]], "\n") > 2 {
+		return false
+	}
+	return m.fix("the brace stands on the line that it belongs to", edit{begin + g[2], begin + g[3], " "})
+}

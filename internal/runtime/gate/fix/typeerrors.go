@@ -1,0 +1,162 @@
+package fix
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"strings"
+
+	"golang.org/x/tools/go/ast/astutil"
+)
+
+// A rule fixes type errors whose message matches. path leads from the innermost node at the error's place to the file.
+type rule struct {
+	message *regexp.Regexp
+	fix     func(m *fixer, e types.Error, path []ast.Node, match []string) bool
+}
+
+// rules are tried in order.
+var rules = []rule{
+	{regexp.MustCompile(`^undefined: (\w+)$`), (*fixer).undefinedName},
+	{regexp.MustCompile(`^undefined: (\w+)\.(\w+)(?: \(but have \w+\))?$`), (*fixer).undefinedOfPackage},
+	{regexp.MustCompile(`undefined \(type (.+?) has no (?:field or )?method (\w+)`), (*fixer).undefinedMember},
+	{regexp.MustCompile(`^(not enough|too many) arguments in call to (.+)`), (*fixer).argumentCount},
+	{regexp.MustCompile(`^(not enough|too many) return values`), (*fixer).returnCount},
+	{regexp.MustCompile(`^missing return`), (*fixer).missingReturn},
+	{regexp.MustCompile(`^assignment mismatch: (\d+) variables? but .*returns? (\d+) values?`), (*fixer).assignCount},
+	{regexp.MustCompile(`^no new variables on left side of :=`), (*fixer).noNewVariables},
+	{regexp.MustCompile(`\(no value\) used as value`), (*fixer).usedInPlace},
+	{regexp.MustCompile(`truncated`), (*fixer).truncatedConstant},
+	{regexp.MustCompile(`mismatched types`), (*fixer).mismatched},
+	{regexp.MustCompile(`operator (\S+) not defined on`), (*fixer).undefinedOperator},
+	{regexp.MustCompile(`^cannot use nil as (.+) value in return statement`), (*fixer).nilResult},
+	{regexp.MustCompile(`^cannot use (?s:.+) as (?s:.+) value in`), (*fixer).cannotUse},
+	{regexp.MustCompile(`^cannot convert`), (*fixer).cannotConvert},
+	{regexp.MustCompile(`^cannot range over`), (*fixer).cannotRange},
+	{regexp.MustCompile(`cannot index`), (*fixer).cannotIndex},
+	{regexp.MustCompile(`^invalid argument: .* must be integer`), (*fixer).mustBeInteger},
+}
+
+// at returns the nodes around the place of an error, the innermost first, and its message.
+func (m *fixer) at(e types.Error) ([]ast.Node, string) {
+	if !e.Pos.IsValid() || m.offset(e.Pos) > len(m.src) {
+		return nil, ""
+	}
+	path, _ := astutil.PathEnclosingInterval(m.file, e.Pos, e.Pos)
+	return path, strings.TrimPrefix(strings.TrimSpace(e.Msg), "invalid operation: ")
+}
+
+// typeError fixes one error if a rule does.
+func (m *fixer) typeError(e types.Error) {
+	path, message := m.at(e)
+	if len(path) == 0 {
+		return
+	}
+	if main, run := m.function("main"), m.function("Run"); main != nil && run != nil && main.Pos() <= e.Pos && e.Pos <= main.End() {
+		m.fix("main, which nothing calls, is left out", m.without(main))
+		return
+	}
+	for _, r := range rules {
+		if match := r.message.FindStringSubmatch(message); match != nil && r.fix(m, e, path, match) {
+			return
+		}
+	}
+}
+
+// nearest returns the innermost node of a type in the path for which good holds.
+func nearest[N ast.Node](path []ast.Node, good func(N) bool) (N, bool) {
+	for _, n := range path {
+		if x, ok := n.(N); ok && (good == nil || good(x)) {
+			return x, true
+		}
+		if _, isFunc := n.(*ast.FuncDecl); isFunc {
+			break
+		}
+	}
+	var none N
+	return none, false
+}
+
+// starting returns the outermost expression that begins at a place, such as the operand that an error names.
+func (m *fixer) starting(path []ast.Node, pos token.Pos) (out ast.Expr) {
+	for _, n := range path {
+		if x, ok := n.(ast.Expr); ok && x.Pos() == pos {
+			out = x
+		}
+	}
+	return out
+}
+
+// statement returns the statement of a block that the path leads through.
+func (m *fixer) statement(path []ast.Node) ast.Stmt {
+	for _, n := range path {
+		s, ok := n.(ast.Stmt)
+		if !ok {
+			continue
+		}
+		switch m.parents[s].(type) {
+		case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
+			return s
+		}
+	}
+	return nil
+}
+
+// resultsOf returns the results of the function that a node is in, and whether that is the function Run itself.
+func (m *fixer) resultsOf(n ast.Node) (t *ast.FuncType, run bool) {
+	for p := n; p != nil; p = m.parents[p] {
+		switch p := p.(type) {
+		case *ast.FuncLit:
+			return p.Type, false
+		case *ast.FuncDecl:
+			return p.Type, p.Name.Name == "Run" && p.Recv == nil
+		}
+	}
+	return nil, false
+}
+
+// failing is the return statement that passes an error on; "" where the function returns none.
+func (m *fixer) failing(n ast.Node, err string) string {
+	t, _ := m.resultsOf(n)
+	if t == nil {
+		return ""
+	}
+	results := fieldsOf(t.Results)
+	if len(results) == 0 || !isName(results[len(results)-1].typ, "error") {
+		return ""
+	}
+	var values []string
+	for _, r := range results[:len(results)-1] {
+		z := m.zero(r.typ)
+		if z == "" {
+			return ""
+		}
+		values = append(values, z)
+	}
+	return "return " + strings.Join(append(values, err), ", ")
+}
+
+// zero is the zero value of a type.
+func (m *fixer) zero(e ast.Expr) string {
+	t := m.Info.TypeOf(e)
+	if t == nil {
+		return ""
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		switch {
+		case u.Info()&types.IsNumeric != 0:
+			return "0"
+		case u.Info()&types.IsString != 0:
+			return `""`
+		case u.Info()&types.IsBoolean != 0:
+			return "false"
+		}
+	case *types.Pointer, *types.Slice, *types.Map, *types.Interface, *types.Signature, *types.Chan:
+		return "nil"
+	case *types.Struct, *types.Array:
+		return m.text(e) + "{}"
+	}
+	return ""
+}

@@ -1,0 +1,104 @@
+package gate
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/fix"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+)
+
+// Fix repairs what has one reading in a program as a model wrote it, and says what it repaired. The text is what Check is to judge, and what is to be kept.
+func (g *Gate) Fix(source string, t report.Terms) (fixed report.Fixed) {
+	if len(source) > g.opts.MaxSource {
+		return report.Fixed{Text: source}
+	}
+	_, r := within(g, func() (*Program, *Refusal) {
+		fixed = fixText(g, source, t)
+		return nil, nil
+	})
+	if r != nil {
+		return report.Fixed{Text: source}
+	}
+	return fixed
+}
+
+func fixText(g *Gate, source string, t report.Terms) (fixed report.Fixed) {
+	defer func() {
+		if recover() != nil { // whatever a hostile text did: it is judged as it is
+			fixed = report.Fixed{Text: source}
+		}
+	}()
+	fixed = fix.Text(source, t, fixing{g, g.used()})
+	if len(fixed.Text) > g.opts.MaxSource {
+		return report.Fixed{Text: source}
+	}
+	return fixed
+}
+
+// fixing is the gate as a fix.Checker.
+type fixing struct {
+	*Gate
+	began time.Duration // processor time of the process
+}
+
+// Spent keeps most of the time that a check may take for what has no end: the text that came of the rounds so far is checked.
+func (g fixing) Spent() bool { return g.used()-g.began > g.opts.Deadline/4 }
+
+func (g fixing) Parse(source string) (*token.FileSet, *ast.File, error) {
+	c := &check{gate: g.Gate, source: source, fset: g.lib.programFiles()}
+	if r := c.boundTokens(); r != nil {
+		return nil, nil, r
+	}
+	var err error
+	c.file, err = parser.ParseFile(c.fset, fileName, source, parser.ParseComments)
+	if err == nil {
+		if r := c.boundTree(); r != nil {
+			return nil, nil, r
+		}
+	}
+	return c.fset, c.file, err
+}
+
+func (g fixing) Check(fset *token.FileSet, file *ast.File) fix.Checked {
+	c := &check{gate: g.Gate, fset: fset, file: file, local: map[string]Unit{}}
+	for _, spec := range file.Imports {
+		if spec.Name != nil && spec.Name.Name == "." {
+			return fix.Checked{}
+		}
+	}
+	if r := c.generics(); r != nil {
+		return fix.Checked{}
+	}
+	c.typeCheck()
+	return fix.Checked{Pkg: c.pkg, Info: c.info, Errors: c.errs}
+}
+
+func (g fixing) Package(name string, has map[string]bool) string {
+	return (&check{gate: g.Gate}).packageFor(name, has)
+}
+
+func (g fixing) Names(path string) ([]string, bool) {
+	p, ok := g.lib.allowed[path]
+	if !ok {
+		return nil, false
+	}
+	if p.Source {
+		var names []string
+		for _, d := range g.lib.decls(path) {
+			for _, n := range d.Names {
+				if ast.IsExported(n) {
+					names = append(names, n)
+				}
+			}
+		}
+		return names, true
+	}
+	pkg, err := g.lib.load(path)
+	if err != nil {
+		return nil, true
+	}
+	return pkg.Scope().Names(), true
+}

@@ -1,0 +1,165 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+)
+
+// What has one reading is written as that, and said.
+func TestFixKinds(t *testing.T) {
+	t.Parallel()
+	const head = "package tool\n\nimport \"recurgent\"\n\n"
+	run := func(body string) string { return program("", "", body) }
+	bare := func(body string) string { // a Run that ends as it says
+		return head + "func Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
+	}
+	declared := report.Terms{Parameters: []report.Parameter{{Name: "text"}, {Name: "n", Optional: true}}, Returns: "array"}
+	for _, c := range []struct {
+		name, source string
+		terms        report.Terms
+		want         []string // parts of the text
+	}{
+		// Decoded JSON.
+		{name: "an int", source: run(`n := call.Arg(0, "n").(int); return n, nil`), want: []string{`recurgent.Must(call.Arg(0, "n"), 0).(int)`}},
+		{name: "an int or not", source: run(`n, ok := call.Kwargs["n"].(int64); return []any{n, ok}, nil`), want: []string{`recurgent.Maybe(call.Kwargs["n"], int64(0)).(int64)`}},
+		{name: "in an if", source: run(`if l, ok := call.Context["l"].([]string); ok { return l, nil }`), want: []string{`recurgent.Held(call.Context["l"], []string{}).([]string)`}},
+		{name: "of the context alone", source: run(`return call.Context["n"].(int), nil`), want: []string{`recurgent.As(call.Context["n"], 0).(int)`}},
+		{name: "an element", source: run(`for _, o := range call.Arg(0, "l").([]any) { m := o.(map[string]any); _ = m["n"].(int) }`), want: []string{`recurgent.Must(m["n"], 0).(int)`}},
+		{name: "of another tool", source: run(`return call.Tool("t").Call("m").Value.([]int), nil`), want: []string{`recurgent.As(call.Tool("t").Call("m").Value, []int{}).([]int)`}},
+		{name: "by way of a function", source: program("", "func whole(v any) int { n, ok := v.(int); if !ok { return -1 }; return n }", `return whole(call.Arg(0, "n")), nil`), want: []string{"recurgent.Maybe(v, 0).(int)"}},
+		{name: "decoded by the program", source: program("encoding/json", "", `var v map[string]any; _ = json.Unmarshal([]byte("{}"), &v); return v["n"].(int), nil`), want: []string{`recurgent.As(v["n"], 0).(int)`}},
+		{name: "a switch", source: run(`switch v := call.Arg(0, "v").(type) { case int: return v, nil; case []string: return v, nil; case string: return v, nil }`), want: []string{`switch v := recurgent.Case(call.Arg(0, "v"), 0, []string{}).(type)`}},
+		{name: "an int or an error", source: bare("n, ok := call.Arg(0, \"n\").(int)\nif !ok || n < 1 { return nil, recurgent.Fail(\"a\", \"b\") }\nreturn n, nil"), want: []string{`recurgent.As(call.Arg(0, "n"), 0).(int)`}},
+		{name: "arithmetic", source: run(`total := 0; for _, v := range call.Arg(0, "l").([]any) { total += v }; return total, nil`), want: []string{"total += recurgent.Must(v, 0).(int)"}},
+		{name: "getters", source: run(`if v, ok := call.Int("a"); ok { return v, nil }; return call.GetInt("a", 2), nil`), want: []string{`recurgent.Maybe(call.Arg(0, "a"), 0).(int)`, `recurgent.Or(call.Arg(0, "a"), 2).(int)`}},
+		{name: "getters with a place", source: run(`a := call.String(0); b, err := call.Float(1, "b"); if err != nil { return nil, err }; return []any{a, b}, nil`), want: []string{`recurgent.Must(call.Arg(0, "a"), "").(string)`, `recurgent.Must(call.Arg(1, "b"), 0.0).(float64), error(nil)`}},
+		{name: "declared getters", terms: declared, source: run(`return []any{call.Number("n"), call.Args["text"]}, nil`), want: []string{`recurgent.Must(call.Arg(1, "n"), 0.0).(float64)`, `call.Arg(0, "text")`}},
+		{name: "context methods", source: run(`n, ok := call.Context.Get("n").(float64); call.Context.Set("n", n+1); call.Memory["x"] = 1; call.Context.Delete("z"); return ok, nil`),
+			want: []string{`call.Context["n"].(float64)`, `call.Context["n"] = n + 1`, `call.Context["x"] = 1`, `delete(call.Context, "z")`}},
+		{name: "compared with an int", source: run(`if call.Arg(0, "n") == 5 { return 1, nil }`), want: []string{`recurgent.As(call.Arg(0, "n"), 0) == 5`}},
+		{name: "cases that are ints", source: run(`switch call.Arg(0, "n") { case 1, 2: return 1, nil }`), want: []string{`switch recurgent.As(call.Arg(0, "n"), 0) {`}},
+		{name: "as an argument", source: program("strings", "", `return strings.ToUpper(call.Arg(0, "s")), nil`), want: []string{`strings.ToUpper(recurgent.Must(call.Arg(0, "s"), "").(string))`}},
+		{name: "range and index", source: run(`for _, o := range call.Arg(0, "l") { return o["name"], nil }`), want: []string{`range recurgent.Must(call.Arg(0, "l"), []any{}).([]any)`, `recurgent.Must(o, map[string]any{}).(map[string]any)["name"]`}},
+
+		// The host package.
+		{name: "another import path", source: strings.Replace(run("return 1, nil"), `"recurgent"`, `"github.com/recurgentd/recurgentd/pkg/recurgent"`, 1), want: []string{`import "recurgent"`}},
+		{name: "another name of the host package", source: "package tool\nimport \"host\"\nfunc Run(call *host.Call) (any, error) { return 1, nil }\n", want: []string{`"recurgent"`}},
+		{name: "by declared places", terms: declared, source: run(`n := call.Param("n"); text := call.Arg(0); return []any{n, text}, nil`), want: []string{`call.Arg(1, "n")`, `call.Arg(0, "text")`}},
+		{name: "errors", source: program("", "", `if len(call.Args) == 0 { return nil, recurgent.Errorf("invalid_input", "%d", 0) }; if len(call.Args) == 1 { return nil, recurgent.NewError("not_found", "no") }; if len(call.Args) == 2 { return nil, call.Fail("late") }; return nil, recurgent.InvalidInput("bad")`),
+			want: []string{`recurgent.Fail("invalid_input", fmt.Sprintf("%d", 0))`, `recurgent.Fail("not_found", "no")`, `recurgent.Fail("late", "late")`, `recurgent.Fail("invalid_input", "bad")`}},
+		{name: "a message alone", source: run(`return nil, recurgent.Error("It is late")`), want: []string{`errors.New("It is late")`}},
+		{name: "success", source: bare(`return recurgent.Success(1)`), want: []string{"return 1, nil"}},
+		{name: "a fetch whose error is forgotten", source: run(`r := call.Fetch("https://x"); return r.Body, nil`), want: []string{`r, err := call.Fetch("https://x")`, "if err != nil {\n\t\treturn nil, err\n\t}"}},
+
+		// Run.
+		{name: "no package clause", source: strings.TrimPrefix(run("return 1, nil"), "package tool\n"), want: []string{"package tool\n"}},
+		{name: "several files", source: "package main\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) { return up(\"a\"), nil }\n\n// file: up.go\npackage main\n\nimport (\n\t\"strings\"\n)\n\nfunc up(s string) string { return strings.ToUpper(s) }\n", want: []string{"package tool\n\nimport (\n\t\"recurgent\"\n\t\"strings\"\n)", "\n\nfunc up(s string)"}},
+		{name: "the call by value", source: strings.Replace(run("return 1, nil"), "*recurgent.Call", "recurgent.Call", 1), want: []string{"func Run(call *recurgent.Call) (any, error) {"}},
+		{name: "a value alone", source: head + "func Run(call *recurgent.Call) int { return 1 }\n", want: []string{"func run(call *recurgent.Call) int", "return run(call), nil"}},
+		{name: "another result", source: head + "func Run(call *recurgent.Call) ([]string, error) { return nil, nil }\n", want: []string{"return run(call)"}},
+		{name: "no call", source: head + "func Run() (any, error) { return call.Args, nil }\n", want: []string{"func Run(call *recurgent.Call) (any, error) {"}},
+		{name: "one function among others", source: "package main\nfunc Sum(l []float64) (float64, error) { return add(l), nil }\nfunc add(l []float64) float64 { return l[0] }\nfunc main() { println(Sum(nil)) }\n", want: []string{`return Sum(recurgent.Must(call.Arg(0, "l"), []float64{}).([]float64))`}},
+		{name: "one function", source: "package tool\nfunc Sum(l []float64) (float64, error) { return l[0], nil }\n", want: []string{`return Sum(recurgent.Must(call.Arg(0, "l"), []float64{}).([]float64))`}},
+		{name: "Run with its argument", source: "package tool\nfunc Run(a string) string { return a }\n", want: []string{"func run(a string) string", `return run(recurgent.Must(call.Arg(0, "a"), "").(string)), nil`}},
+		{name: "declared arguments", terms: declared, source: "package tool\nfunc Top(n int, text string) string { return text[:n] }\n", want: []string{`Top(recurgent.Must(call.Arg(1, "n"), int(0)).(int), recurgent.Must(call.Arg(0, "text"), "").(string)), nil`}},
+		{name: "a context too", source: "package tool\nimport (\n\t\"context\"\n\t\"recurgent\"\n)\nfunc Run(ctx context.Context, call *recurgent.Call) (any, error) { return 1, nil }\n", want: []string{"func run(call *recurgent.Call) (any, error)", "return run(call)"}},
+		{name: "another name", source: head + "func Execute(call *recurgent.Call) (any, error) { return 1, nil }\n", want: []string{"return Execute(call)"}},
+		{name: "printed", source: program("fmt", "", `if len(call.Args) == 0 { return nil, recurgent.Fail("a", "b") }; n := len(call.Args); fmt.Println(n)`), want: []string{"return n, nil"}},
+		{name: "printed JSON", source: program("fmt encoding/json", "", `b, _ := json.Marshal(call.Args); fmt.Println(string(b))`), want: []string{"return json.RawMessage(b), nil"}},
+
+		// Types and statements.
+		{name: "int and float64", source: run(`l := []float64{1, 2}; sum := 0.0; for i, x := range l { sum += x * i }; return sum / len(l), nil`), want: []string{"x * float64(i)", "sum / float64(len(l))"}},
+		{name: "a length", source: run(`n, _ := call.Arg(0, "n").(float64); l := make([]int, n); return l[:n], nil`), want: []string{`recurgent.Maybe(call.Arg(0, "n"), 0).(int)`, "make([]int, n)"}},
+		{name: "constants", source: run(`n := len(call.Args); return n * 0.5, nil`), want: []string{"float64(n) * 0.5"}},
+		{name: "Max of ints", source: program("math", "", `a := []int{1}; a[0] = math.Max(a[0], math.Min(a[0], 2)); return a, nil`), want: []string{"a[0] = max(a[0], min(a[0], 2))"}},
+		{name: "an error forgotten", source: program("strconv", "", `n := strconv.Atoi("1"); return n, nil`), want: []string{`n, err := strconv.Atoi("1")`, "return nil, err"}},
+		{name: "an error alone", source: bare(`if len(call.Args) == 0 { return recurgent.Fail("a", "b") }; return 1`), want: []string{`return nil, recurgent.Fail("a", "b")`, "return 1, nil"}},
+		{name: "a text as an error", source: run(`return nil, "it is late"`), want: []string{`errors.New("it is late")`}},
+		{name: "nil for a value", source: program("", "func f() (string, error) { return nil, recurgent.Fail(\"a\", \"b\") }", `return f()`), want: []string{`return "", recurgent.Fail`}},
+		{name: "whole numbers", source: bare("n, ok := call.Arg(0, \"n\").(float64)\nif !ok || n < 1 { return nil, recurgent.Fail(\"a\", \"b\") }\nif n%2 == 0 { return make([]int, n), nil }\nreturn n * 2, nil"), want: []string{`recurgent.As(call.Arg(0, "n"), 0).(int)`, "make([]int, n)"}},
+		{name: "characters and texts", source: run(`out := ""; for _, c := range "abc" { if c == "a" { out += c } }; switch out { case 'a': return 1, nil }`), want: []string{`string(c) == "a"`, "out += string(c)", `case "a":`}},
+		{name: "a number in a text", source: run(`n := 1; return "a" + n, nil`), want: []string{"strconv.Itoa(n)"}},
+		{name: "near names", source: program("sort strings", "", `l := []float64{1}; sort.Floats(l); return strings.toUpper("a"), nil`), want: []string{"sort.Float64s(l)", `strings.ToUpper("a")`}},
+		{name: "other languages", source: run(`l := []int{}; if l.length > 0 && True { return null, nil }; var f float = 1; return f, None`), want: []string{"len(l) > 0 && true", "return nil, nil", "var f float64"}},
+		{name: "sorted in place", source: program("sort", "", `l := []string{"b"}; return sort.Strings(l), nil`), want: []string{"sort.Strings(l)\n\treturn l, nil"}},
+		{name: "scanned", source: program("fmt", "", `var a int; _, err := fmt.Sscanf("1", "%d", a); return a, err`), want: []string{`fmt.Sscanf("1", "%d", &a)`}},
+		{name: "declared twice", source: run(`a := 1; a := 2; return a, nil`), want: []string{"a = 2"}},
+		{name: "a nil list", terms: declared, source: bare("var l []string\nfor range call.Args { l = append(l, \"a\") }\nreturn l, nil"), want: []string{"l := []string{}"}},
+		{name: "a struct that is bound", source: run("var in struct{ N int }\nif err := call.Bind(in); err != nil { return nil, err }\nreturn in.N, nil"), want: []string{"call.Bind(&in)"}},
+
+		{name: "printed at the end", source: "package tool\n\nimport (\n\t\"fmt\"\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) {\n\tn := len(call.Args)\n\tfmt.Println(n)\n}\n", want: []string{"return n, nil"}},
+
+		// Syntax.
+		{name: "commas", source: run("return map[string]any{\n\"a\": 1,\n\"b\": 2\n}, nil"), want: []string{"\"b\": 2,\n"}},
+		{name: "braces", source: head + "func Run(call *recurgent.Call) (any, error)\n{\n\tif len(call.Args) == 0\n\t{\n\t\treturn 0, nil\n\t}\n\telse if len(call.Args) == 1 {\n\t\treturn 1, nil\n\t}\n\treturn 2, nil\n}\n", want: []string{"(any, error) {", "== 0 {", "} else if"}},
+	} {
+		g := newGate(t)
+		fixed := g.Fix(c.source, c.terms)
+		text, notes := fixed.Text, fixed.Fixes
+		for _, w := range c.want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %q in\n%s", c.name, w, text)
+			}
+		}
+		if _, r := g.Check(text); r != nil {
+			t.Errorf("%s: refused: %s\n%s", c.name, strings.Join(r.Errors, "\n"), text)
+		}
+		if len(notes) == 0 {
+			t.Errorf("%s: nothing is noted", c.name)
+		}
+		if more := g.Fix(text, c.terms); more.Text != text || more.Fixes != nil {
+			t.Errorf("%s: fixed again: %v", c.name, more.Fixes)
+		}
+	}
+}
+
+// What a correction could turn into another value is refused: by the compiler or, where it compiles, by name.
+func TestFixRefuses(t *testing.T) {
+	t.Parallel()
+	const head = "package tool\n\nimport \"recurgent\"\n\n"
+	for name, c := range map[string]struct{ source, says string }{
+		"half of an int":          {program("", "", `n, ok := call.Arg(0, "n").(int); if !ok { return nil, recurgent.Fail("a", "b") }; return n / 2, nil`), "drops the fraction"},
+		"a mean of ints":          {program("", "", `sum, l := 0, call.Arg(0, "l").([]int); for _, v := range l { sum += v }; return float64(sum / len(l)), nil`), "drops the fraction"},
+		"the remainder of others": {program("", "", `l := call.Arg(0, "l").([]int); sum := 0; for i := range l { sum += l[(i+1)%len(l)] }; return sum / 2, nil`), "drops the fraction"},
+		"digits by division":      {program("", "", `n := call.Arg(0, "n").(float64); c := 0; for n > 0 { if n%2 == 0 { c++ }; n = n / 10 }; return c, nil`), "%"},
+		"hours of minutes":        {program("fmt", "", `n := call.Arg(0, "n").(float64); return fmt.Sprintf("%d:%02d", n/60, n%60), nil`), "%"},
+		"%d of a float64":         {program("fmt", "", `n, ok := call.Arg(0, "n").(int); h := float64(n) * 2; return fmt.Sprintf("%d %t", h, ok), nil`), "is for integers"},
+		"any divided":             {program("", "", `n := call.Arg(0, "n"); return n / 2, nil`), "mismatched types any"},
+		"places by order":         {program("", "", `e := call.Int("exponent"); b := call.Int("base"); return b - e, nil`), "call.Int undefined"},
+		"parameters by order":     {"package tool\nfunc Run(b, a int) int { return a - b }\n", "wrong signature"},
+		"a place or a default":    {program("", "", `return call.Arg("limit", 10), nil`), "cannot use \"limit\""},
+		"memory or an argument":   {program("", "", `call.Context["n"] = 1; return call.Int("n"), nil`), "call.Int undefined"},
+		"a counter of the memory": {program("", "", `m, ok := call.Context["m"].(map[string]int); if !ok { m = map[string]int{}; call.Context["m"] = m }; m["a"]++; return m["a"], nil`), "never holds"},
+		"a list changed in place": {program("sort", "", `sort.Ints(call.Arg(0, "l").([]int)); return call.Arg(0, "l"), nil`), "never holds"},
+		"structs":                 {program("", "type film struct{ Title string }", `f, ok := call.Arg(0, "f").(film); return []any{f.Title, ok}, nil`), "call.Bind"},
+		"characters":              {program("", "", `r, ok := call.Arg(0, "r").(rune); return []any{r, ok}, nil`), "never holds"},
+		"a character's digit":     {program("", "", `n := call.Arg(0, "n").(int); d := n%2 + '0'; return d + "", nil`), "mismatched types"},
+		"the sum of characters":   {program("", "", `s := 0; for _, c := range "12" { s += c }; return s, nil`), "mismatched types"},
+		"a quotient as a float64": {program("math", "", `a, b := 5, 2; return math.Floor(a / b), nil`), "cannot use a / b"},
+		"a weekday":               {program("time", "", `return "on " + time.Monday, nil`), "mismatched types"},
+		"appended to nothing":     {program("", "func add(out []int, v int) { append(out, v) }", `l := []int{}; add(l, 1); return l, nil`), "is not used"},
+		"JavaScript's replace":    {program("strings", "", `return strings.Replace("aa", "a", "b"), nil`), "strings.ReplaceAll"},
+		"Python's round":          {program("math", "", `return math.Round(2.675, 2), nil`), "too many arguments"},
+		"a truth of JavaScript":   {program("", "", `n := len(call.Args); if n { return 1, nil }`), "Conditions are bool"},
+		"keys or items":           {program("", "", `for k := range call.Arg(0, "m") { return k, nil }`), "cannot range over"},
+		"a hidden variable":       {program("strconv", "", `n := 1; if len(call.Args) > 0 { n, err := strconv.Atoi("2"); if err != nil { return nil, err } }; return n, nil`), "new variable"},
+		"a text of a number":      {program("", "", `n := 65; return string(n), nil`), "strconv.Itoa"},
+		"printed twice":           {head + "func Run(call *recurgent.Call) (any, error) {\n\tprintln(1)\n\tprintln(len(call.Args))\n}\n", "missing return"},
+		"a nil list":              {program("", "", `n := call.Arg(0, "n").(int); var l []int; for i := range n { l = append(l, i) }; if n > 2 { return l, nil }`), "which is null"},
+	} {
+		g := newGate(t)
+		fixed := g.Fix(c.source, report.Terms{})
+		said := fmt.Sprint(fixed.Faults)
+		if _, r := g.Check(fixed.Text); r != nil {
+			said += strings.Join(r.Errors, "\n") + r.Hint
+		} else if len(fixed.Faults) == 0 {
+			t.Errorf("%s: runs:\n%s", name, fixed.Text)
+		}
+		if !strings.Contains(said, c.says) {
+			t.Errorf("%s: %q is not said, but %s", name, c.says, said)
+		}
+	}
+}

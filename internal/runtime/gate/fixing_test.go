@@ -1,0 +1,160 @@
+package gate
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/corpus"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+)
+
+// A program that compiles is left as it is.
+func TestFixLeavesPrograms(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	for name, source := range goodPrograms(t) {
+		if _, r := g.Check(source); r != nil {
+			continue
+		}
+		if fixed := g.Fix(source, report.Terms{}); fixed.Text != source || fixed.Fixes != nil || fixed.Faults != nil {
+			t.Errorf("%s is changed: %v, refused: %v", name, fixed.Fixes, fixed.Faults)
+		}
+	}
+}
+
+// goodPrograms are the programs of other tests, by name.
+func goodPrograms(t testing.TB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	recorded, err := filepath.Glob("diff/testdata/recorded/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range recorded {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = string(text)
+	}
+	fence := regexp.MustCompile("(?s)```go\n(.*?)```")
+	for _, name := range []string{"before", "after", "files", "pages"} {
+		a, err := txtar.ParseFile("../../../test/e2e/tools/testdata/answers-" + name + ".txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Files {
+			if g := fence.FindSubmatch(f.Data); g != nil {
+				all[name+" "+f.Name] = string(g[1])
+			}
+		}
+	}
+	written, err := corpus.Read("diff/testdata/corpus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range written {
+		all[p.Name] = p.Source
+	}
+	if len(all) < 400 {
+		t.Fatalf("%d programs", len(all))
+	}
+	return all
+}
+
+// What may mean several things is left to the model, and what the program has made itself is no JSON.
+func TestFixLeavesAmbiguity(t *testing.T) {
+	t.Parallel()
+	const head = "package tool\n\nimport \"recurgent\"\n\n"
+	g := newGate(t)
+	for name, c := range map[string]struct {
+		source string
+		runs   bool // the gate lets it run as it is
+	}{
+		"ints of a heap":             {program("container/heap", "type h []int\nfunc (x h) Len() int { return len(x) }\nfunc (x h) Less(i, j int) bool { return x[i] < x[j] }\nfunc (x h) Swap(i, j int) { x[i], x[j] = x[j], x[i] }\nfunc (x *h) Push(v any) { *x = append(*x, v.(int)) }\nfunc (x *h) Pop() any { v := (*x)[0]; *x = (*x)[1:]; return v }", `q := &h{}; heap.Push(q, 1); return heap.Pop(q).(int), nil`), true},
+		"ints of a list":             {program("container/list", "", `l := list.New(); l.PushBack(1); return l.Front().Value.(int), nil`), true},
+		"values of its own":          {program("", "", `var stack []any; stack = append(stack, 1, 2.0); if n, ok := stack[1].(int); ok { return n, nil }; return "float", nil`), true},
+		"mixed values":               {program("", "func kind(v any) string { if _, ok := v.(int); ok { return \"int\" }; return \"other\" }", `return kind(2.0) + kind(call.Arg(0, "n")), nil`), true},
+		"both kinds of numbers":      {program("", "", `v := call.Arg(0, "n"); if f, ok := v.(float64); ok { return f, nil }; n, ok := v.(int); return []any{n, ok}, nil`), true},
+		"both cases":                 {program("", "", `switch v := call.Arg(0, "n").(type) { case int: return v, nil; case float64: return int(v), nil }`), true},
+		"the default takes floats":   {program("", "", `switch v := call.Arg(0, "n").(type) { case int: return v, nil; default: f, _ := v.(float64); return f, nil }`), true},
+		"an error's type":            {program("errors", "type e struct{}\nfunc (e) Error() string { return \"\" }", `var err error = e{}; x, ok := err.(e); return []any{x, ok, errors.New("")}, nil`), true},
+		"a null that is meant":       {program("fmt", "", `fmt.Println("debug"); return len(call.Args), nil`), true},
+		"printed with words":         {program("fmt", "", `fmt.Printf("%d days\n", len(call.Args))`), true},
+		"a nil map that is checked":  {program("", "", `var m map[string]int; if m == nil { return 0, nil }; m["a"] = 1; return m, nil`), true},
+		"two functions":              {"package tool\nfunc A(s string) string { return s }\nfunc B(s string) string { return s }\n", false},
+		"a function without a value": {"package tool\nfunc A(s string) {}\n", false},
+		"a sum of whole numbers":     {program("", "", `var sum int; for _, f := range []float64{1} { sum += f }; return sum, nil`), false},
+		"a float in an int":          {program("", "", `var n int; f := 2.5; n = f; return n, nil`), false},
+		"a byte and a character":     {program("", "", `for _, r := range "é" { if r == "é"[0] { return 1, nil } }`), false},
+		"an ok forgotten":            {program("", "", `f := func() (int, bool) { return 1, true }; n := f(); return n, nil`), false},
+		"nil alone":                  {head + "func Run(call *recurgent.Call) (any, error) { return nil }\n", false},
+		"two packages rand":          {program("", "", `return rand.Float64(), nil`), false},
+		"cut off":                    {head + "func Run(call *recurgent.Call) (any, error) {\n\tif len(call.Args) == 0 {\n\t\treturn 1", false},
+		"files":                      {program("os", "", `b, err := os.ReadFile("x"); return string(b), err`), false},
+		"an unknown function":        {program("strings", "", `return strings.Reverse("a"), nil`), false},
+		"an unknown method":          {program("", "", `return call.Translate("a"), nil`), false},
+		"a list or a text":           {program("", "", `return len(call.Arg(0, "x")), nil`), false},
+		"no value at the end":        {head + "func Run(call *recurgent.Call) (any, error) {\n\tn := len(call.Args)\n\tn++\n}\n", false},
+	} {
+		fixed := g.Fix(c.source, report.Terms{})
+		text, notes := fixed.Text, fixed.Fixes
+		_, r := g.Check(text)
+		if c.runs && (text != c.source || notes != nil) {
+			t.Errorf("%s: changed: %v\n%s", name, notes, text)
+		}
+		if c.runs == (r != nil) {
+			t.Errorf("%s: refused: %v\n%s", name, r, text)
+		}
+	}
+}
+
+// Whatever a text is, fixing ends, leaves what compiles in a form that compiles, and has nothing more to do on its own text.
+func FuzzFix(f *testing.F) {
+	for _, source := range goodPrograms(f) {
+		if len(source) < 2000 {
+			f.Add(source)
+		}
+	}
+	weak, err := filepath.Glob("../../../test/e2e/tools/testdata/weak/*.txtar")
+	if err != nil || len(weak) == 0 {
+		f.Fatal("no programs of weak models", err)
+	}
+	for _, name := range weak {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, x := range a.Files {
+			f.Add(string(x.Data))
+		}
+	}
+	g, err := New(Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	terms := report.Terms{Parameters: []report.Parameter{{Name: "text"}, {Name: "n", Optional: true}}, Returns: "array"}
+	f.Fuzz(func(t *testing.T, source string) {
+		_, before := g.Check(source)
+		fixed := g.Fix(source, terms)
+		text, notes := fixed.Text, fixed.Fixes
+		if (text == source) != (notes == nil) {
+			t.Fatalf("changed %t, with the notes %v", text != source, notes)
+		}
+		for _, n := range notes {
+			if n.Line < 1 || n.Line > 1+countLines(text) {
+				t.Fatalf("line %d of %d", n.Line, countLines(text))
+			}
+		}
+		if _, after := g.Check(text); before == nil && after != nil {
+			t.Fatalf("compiled before it was fixed: %s\n%s", after.Message, text)
+		}
+	})
+}
+
+func countLines(s string) int { return strings.Count(s, "\n") }

@@ -1,0 +1,215 @@
+package recurgent
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+)
+
+// As returns decoded JSON as a value of the first of the types of like that it can be without loss, and any other value as it is:
+//
+//	n, ok := recurgent.As(call.Arg(0, "n"), 0).(int)
+//
+// A whole number is every integer type that can hold it, a list is a slice of what its items are, an object is a map of what its members are.
+// null and 2.5 are no int.
+func As(v any, like ...any) any {
+	for _, l := range like {
+		if l == nil {
+			continue
+		}
+		if out, ok := convert(v, reflect.TypeOf(l)); ok {
+			return out.Interface()
+		}
+	}
+	return v
+}
+
+// Must is As for an argument that has to be there: where the value is no such value, the call ends in invalid_input.
+func Must(v, like any) any {
+	out := As(v, like)
+	if reflect.TypeOf(out) != reflect.TypeOf(like) {
+		panic(mismatch(v, like))
+	}
+	return out
+}
+
+// Maybe is Must for an argument that may be missing: then it is nil.
+func Maybe(v, like any) any {
+	if v == nil {
+		return nil
+	}
+	return Must(v, like)
+}
+
+// Or is Must for an argument that may be missing: then it is like.
+func Or(v, like any) any {
+	if v == nil {
+		return like
+	}
+	return Must(v, like)
+}
+
+// Held is Maybe for what is no argument: where it is another value, the program fails.
+func Held(v, like any) any {
+	out := As(v, like)
+	if v != nil && reflect.TypeOf(out) != reflect.TypeOf(like) {
+		panic(mismatch(v, like).Message)
+	}
+	return out
+}
+
+// Case is As for a switch. A number, a list or an object that is none of the values of its kind ends the call in invalid_input: 2.5 where the switch knows ints.
+func Case(v any, like ...any) any {
+	out := As(v, like...)
+	for _, l := range like {
+		if out != nil && l != nil && kindOf(reflect.TypeOf(out)) == kindOf(reflect.TypeOf(l)) && !isOneOf(out, like) {
+			panic(mismatch(v, l))
+		}
+	}
+	return out
+}
+
+func isOneOf(v any, like []any) bool {
+	for _, l := range like {
+		if reflect.TypeOf(v) == reflect.TypeOf(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// kindOf is a type's kind as JSON has kinds: all numbers are one.
+func kindOf(t reflect.Type) reflect.Kind {
+	if k := t.Kind(); k < reflect.Int || k > reflect.Float64 {
+		return k
+	}
+	return reflect.Float64
+}
+
+func mismatch(v, like any) *Mismatch {
+	return &Mismatch{fmt.Sprintf("%s is needed, not %s", described(reflect.TypeOf(like)), shown(v))}
+}
+
+// convert returns v as a value of type t, one of Go's own or made of them.
+func convert(v any, t reflect.Type) (reflect.Value, bool) {
+	x := reflect.ValueOf(v)
+	switch {
+	case !x.IsValid(): // null
+		return reflect.Zero(t), t.Kind() == reflect.Interface
+	case x.Type() == t:
+		return x, true
+	case t.Name() != "" && t.PkgPath() != "":
+		return reflect.Value{}, false
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		return x, x.Type().Implements(t)
+	case reflect.Slice:
+		return convertList(x, t)
+	case reflect.Map:
+		return convertObject(x, t)
+	}
+	return convertNumber(x, t)
+}
+
+func convertList(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
+	if x.Kind() != reflect.Slice || x.IsNil() {
+		return reflect.Value{}, false
+	}
+	out := reflect.MakeSlice(t, x.Len(), x.Len())
+	for i := range x.Len() {
+		item, ok := convert(x.Index(i).Interface(), t.Elem())
+		if !ok {
+			return reflect.Value{}, false
+		}
+		out.Index(i).Set(item)
+	}
+	return out, true
+}
+
+func convertObject(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
+	if x.Kind() != reflect.Map || x.IsNil() || x.Type().Key() != reflect.TypeFor[string]() || t.Key() != reflect.TypeFor[string]() {
+		return reflect.Value{}, false
+	}
+	out := reflect.MakeMapWithSize(t, x.Len())
+	for all := x.MapRange(); all.Next(); {
+		item, ok := convert(all.Value().Interface(), t.Elem())
+		if !ok {
+			return reflect.Value{}, false
+		}
+		out.SetMapIndex(all.Key(), item)
+	}
+	return out, true
+}
+
+// convertNumber returns a number of any type as one of type t that is equal.
+func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
+	var f float64
+	switch {
+	case x.CanInt():
+		f = float64(x.Int())
+		if int64(f) != x.Int() || f == 1<<63 {
+			return reflect.Value{}, false
+		}
+	case x.CanUint():
+		f = float64(x.Uint())
+		if f == 1<<64 || uint64(f) != x.Uint() {
+			return reflect.Value{}, false
+		}
+	case x.CanFloat():
+		f = x.Float()
+	default:
+		return reflect.Value{}, false
+	}
+	out := reflect.New(t).Elem()
+	switch whole := f == math.Trunc(f); {
+	case out.CanInt() && whole && f >= -1<<63 && f < 1<<63 && !out.OverflowInt(int64(f)):
+		out.SetInt(int64(f))
+	case out.CanUint() && whole && f >= 0 && f < 1<<64 && !out.OverflowUint(uint64(f)):
+		out.SetUint(uint64(f))
+	case t.Kind() == reflect.Float64:
+		out.SetFloat(f)
+	default:
+		return reflect.Value{}, false
+	}
+	return out, true
+}
+
+// described says in the words of JSON which values a type takes.
+func described(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Interface {
+			return "a list"
+		}
+		return "a list of which each is " + described(t.Elem())
+	case reflect.Map:
+		return "an object"
+	case reflect.Interface:
+		return "a value"
+	}
+	return "a whole number"
+}
+
+// shown is a value as a message has it: null, its text in short, or what kind of value it is.
+func shown(v any) string {
+	switch v := v.(type) {
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		raw, err := json.Marshal(v)
+		if err != nil || len(raw) > 40 {
+			return "another value"
+		}
+		return string(raw)
+	}
+}

@@ -1,0 +1,75 @@
+package sandbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// Fix has a runner repair the program, gate and compile what came of it, and keeps that runner warm as Load does.
+func (p *Pool) Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (Program, *report.Facts, *Failure) {
+	prog := Program{Source: source, Checksum: agent.Checksum(source)}
+	if len(source) > p.opts.MaxSource {
+		facts, failure := p.Load(ctx, prog, owner) // which says so
+		return prog, facts, failure
+	}
+	req := &Request{Owner: owner, Depth: 1} // as Load
+	if err := p.admission.enter(ctx, req); err != nil {
+		return prog, nil, interrupted(ctx)
+	}
+	defer p.admission.leave(req)
+	r, failure := p.takeBlank(ctx)
+	if failure != nil {
+		return prog, nil, failure
+	}
+	deadline := time.Now().Add(loadTimeout)
+	stop := context.AfterFunc(ctx, r.interrupt)
+	m, failure := r.fix(ctx, source, t, deadline)
+	if !stop() && failure == nil {
+		failure = interrupted(ctx)
+	}
+	if failure != nil {
+		r.kill("refused")
+		return prog, nil, failure
+	}
+	if len(m.Fixes) > 0 {
+		prog = Program{Source: m.Text, Checksum: agent.Checksum(m.Text)}
+	}
+	if failure := p.load(ctx, r, prog, owner, deadline); failure != nil {
+		return prog, nil, failure
+	}
+	if why := m.Refusal(); why != nil {
+		r.kill("refused")
+		return prog, nil, refused(why)
+	}
+	for _, one := range m.Fixes {
+		r.facts.Fixes = append(r.facts.Fixes, one.String())
+	}
+	_, held, _ := r.resident()
+	p.keep(r, time.Now(), held)
+	return prog, r.facts, nil
+}
+
+// fix has the runner fix the source.
+func (r *runner) fix(ctx context.Context, source string, t report.Terms, deadline time.Time) (wire.Fixed, *Failure) {
+	r.arm(ctx, deadline)
+	if err := (&wire.Fix{Source: source, Terms: t}).Put(&r.wr); err != nil {
+		return wire.Fixed{}, r.fault(ctx, err, "")
+	}
+	if _, err := r.in.Write(r.wr.Finish()); err != nil {
+		return wire.Fixed{}, r.fault(ctx, err, "")
+	}
+	r.wr.Shrink()
+	kind, payload, err := r.rd.Next(wire.MaxFixed)
+	if err != nil {
+		return wire.Fixed{}, r.fault(ctx, err, "")
+	}
+	m, err := wire.ParseFixed(payload, r.opts.MaxSource)
+	if kind != wire.KindFixed || r.rd.Buffered() || err != nil {
+		return wire.Fixed{}, r.fault(ctx, wire.ErrFrame, "")
+	}
+	return m, nil
+}
