@@ -25,7 +25,7 @@ func TestFixedTextIsKept(t *testing.T) {
 	if !got.Outcome.Authored || got.Outcome.ErrorMessage != "a whole number is needed, not 2.5" {
 		t.Errorf("got %+v", got.Outcome)
 	}
-	const fixed = "package tool\n\nimport \"recurgent\"\n\nfunc run(call *recurgent.Call) any {\n\tn := recurgent.Must(call.Arg(0, \"n\"), 0).(int)\n\treturn n * 2\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn run(call), nil\n}\n"
+	const fixed = "package tool\n\nimport \"recurgent\"\n\nfunc run(call *recurgent.Call) any {\n\tn := recurgent.Must(call.Arg(0, \"n\"), 0).(int)\n\treturn n * 2\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tvalue := run(call)\n\tif err, failed := value.(error); failed {\n\t\treturn nil, err\n\t}\n\treturn value, nil\n}\n"
 	g := d.List("/v1/tools/doubler/methods/double/generations")[0]
 	if g["code"] != fixed {
 		t.Errorf("kept as\n%s", g["code"])

@@ -39,7 +39,7 @@ func jsonKind(t types.Type) string {
 			return "number"
 		}
 	case *types.Slice:
-		if decodedAs(t) == "" && (decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
+		if decodedAs(t) == "" && !isBasic(t.Elem(), types.Uint8) && (decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
 			return "array"
 		}
 	case *types.Map:
@@ -142,6 +142,9 @@ func (m *fixer) useHost(note string, edits ...edit) bool {
 			name = importName(spec)
 		}
 	}
+	if name != host && strings.Contains(m.src, host+".") {
+		return false // in a text
+	}
 	for i := range edits {
 		edits[i].text = strings.ReplaceAll(edits[i].text, host+".", name+".")
 	}
@@ -231,7 +234,7 @@ func (m *fixer) refuses(n ast.Expr) bool {
 	for _, next := range list[slices.Index(list, ast.Stmt(as))+1:] {
 		switch next := next.(type) {
 		case *ast.AssignStmt:
-			if len(next.Lhs) == 2 && isName(next.Lhs[1], name.Name) {
+			if slices.ContainsFunc(next.Lhs, func(l ast.Expr) bool { return isName(l, name.Name) }) {
 				return false
 			}
 		case *ast.IfStmt:
@@ -261,7 +264,7 @@ func (m *fixer) fails(b *ast.BlockStmt) bool {
 	}
 	switch last := b.List[len(b.List)-1].(type) {
 	case *ast.ReturnStmt:
-		if len(last.Results) != 2 {
+		if len(last.Results) != 2 || !isName(last.Results[0], "nil") {
 			return false
 		}
 		_, made := ast.Unparen(last.Results[1]).(*ast.CallExpr)

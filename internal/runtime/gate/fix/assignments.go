@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"strings"
 )
 
 // assignCount fixes x := f() of a function that returns an error, too, and x, err := f() of one that does not.
@@ -68,23 +67,4 @@ func (m *fixer) noNewVariables(e types.Error, path []ast.Node, _ []string) bool 
 		at = m.offset(as.TokPos)
 	}
 	return ok && m.fix("the variables are declared already", edit{at, at + 2, "="})
-}
-
-// inPlace are functions that change their first argument and return nothing.
-func inPlace(name string) bool {
-	return strings.HasPrefix(name, "sort.") || strings.HasPrefix(name, "slices.Sort") || name == "slices.Reverse"
-}
-
-// usedInPlace fixes list = sort.Strings(list): the function changes the list.
-func (m *fixer) usedInPlace(_ types.Error, path []ast.Node, _ []string) bool {
-	call, ok := nearest(path, func(c *ast.CallExpr) bool { return inPlace(m.text(c.Fun)) && len(c.Args) > 0 })
-	if !ok {
-		return false
-	}
-	if r, ok := m.parents[call].(*ast.ReturnStmt); ok && r.Results[0] == call && m.variable(call.Args[0]) != nil && len(m.siblings(r)) > 0 {
-		return m.fix(m.text(call.Fun)+" changes its argument", m.before(r, m.text(call)+"\n"), m.replace(call, m.text(call.Args[0])))
-	}
-	as, ok := m.parents[call].(*ast.AssignStmt)
-	return ok && len(as.Lhs) == 1 && as.Tok == token.ASSIGN && m.variable(as.Lhs[0]) != nil && m.variable(as.Lhs[0]) == m.variable(call.Args[0]) &&
-		m.fix(m.text(call.Fun)+" changes its argument", m.replace(as, m.text(call)))
 }

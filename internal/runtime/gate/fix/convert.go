@@ -116,8 +116,6 @@ func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) stri
 		return text + ".Error()"
 	case isString(to) && isBasic(from, types.Int32) && m.ofText(x):
 		return "string(" + text + ")"
-	case isString(to) && isBasic(from, types.Int) && !m.computesCharacters():
-		return "strconv.Itoa(" + text + ")"
 	case isError(to) && isString(from):
 		return "errors.New(" + text + ")"
 	}

@@ -19,32 +19,27 @@ func (m *fixer) entry() {
 		m.signature(run)
 		return
 	}
-	var own, exported, alone []*ast.FuncDecl
+	var own, alone []*ast.FuncDecl
 	for _, d := range m.file.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if !ok || f.Body == nil || f.Name.Name == "main" || f.Name.Name == "init" || called[f.Name.Name] {
+		if !ok || f.Body == nil || f.Name.Name == "init" || called[f.Name.Name] {
 			continue
 		}
-		switch takes := slices.ContainsFunc(fieldsOf(f.Type.Params), func(p field) bool { return m.isCall(p.typ) }); {
-		case f.Recv != nil && takes:
+		takes := slices.ContainsFunc(fieldsOf(f.Type.Params), func(p field) bool { return m.isCall(p.typ) })
+		switch {
+		case f.Name.Name == "main", f.Recv != nil && takes: // the program may begin there
 			return
 		case f.Recv != nil:
 		case takes:
 			own = append(own, f)
 		default:
 			alone = append(alone, f)
-			if f.Name.IsExported() {
-				exported = append(exported, f)
-			}
 		}
 	}
 	switch {
 	case len(own) == 1:
 		m.wrap(own[0], own[0].Name.Name)
-	case len(own) > 0:
-	case len(exported) == 1:
-		m.wrap(exported[0], exported[0].Name.Name)
-	case len(exported) == 0 && len(alone) == 1:
+	case len(own) == 0 && len(alone) == 1:
 		m.wrap(alone[0], alone[0].Name.Name)
 	}
 }
@@ -69,7 +64,7 @@ func (m *fixer) signature(run *ast.FuncDecl) {
 // wrap adds a Run that calls a function, under its name or another one: with the call, or with the arguments that are called as its parameters are.
 func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	results, params := fieldsOf(f.Type.Results), fieldsOf(f.Type.Params)
-	if f.Type.TypeParams != nil || len(results) == 0 || len(results) > 2 || isName(results[0].typ, "error") || len(results) == 2 && !isName(results[1].typ, "error") {
+	if m.byPointer(f) || f.Type.TypeParams != nil || len(results) == 0 || len(results) > 2 || isName(results[0].typ, "error") || len(results) == 2 && !isName(results[1].typ, "error") {
 		return
 	}
 	var edits []edit
@@ -88,11 +83,14 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 		}
 		args = append(args, arg)
 	}
-	value := name + "(" + strings.Join(args, ", ") + ")"
-	if len(results) == 1 {
-		value += ", nil"
+	body := "return " + name + "(" + strings.Join(args, ", ") + ")"
+	switch {
+	case len(results) == 1 && isAnyExpr(results[0].typ): // which may be an error
+		body = "value := " + strings.TrimPrefix(body, "return ") + "\n\tif err, failed := value.(error); failed {\n\t\treturn nil, err\n\t}\n\treturn value, nil"
+	case len(results) == 1:
+		body += ", nil"
 	}
-	edits = append(edits, m.end("func Run(call *recurgent.Call) (any, error) {\n\treturn "+value+"\n}"))
+	edits = append(edits, m.end("func Run(call *recurgent.Call) (any, error) {\n\t"+body+"\n}"))
 	if name != f.Name.Name {
 		ast.Inspect(m.file, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && id.Obj != nil && id.Obj.Decl == f {
@@ -110,14 +108,21 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	m.useHost(wrongRun+": it calls "+name, edits...)
 }
 
+// byPointer has a function take the call by its pointer: what it sets in a copy would be lost.
+func (m *fixer) byPointer(f *ast.FuncDecl) bool {
+	for _, p := range fieldsOf(f.Type.Params) {
+		if _, pointer := p.typ.(*ast.StarExpr); !pointer && m.isCall(p.typ) {
+			return m.fix("the call is a pointer", m.before(p.typ, "*"))
+		}
+	}
+	return false
+}
+
 // parameter is the expression for a parameter of the function that Run is to call: the call, the one argument, or the declared argument of that name.
 func (m *fixer) parameter(i int, p field, of int) string {
 	switch {
 	case m.isCall(p.typ):
-		if _, pointer := p.typ.(*ast.StarExpr); pointer {
-			return "call"
-		}
-		return "*call"
+		return "call"
 	case p.name == "" || p.name == "_":
 		return ""
 	}

@@ -42,13 +42,6 @@ func (m *fixer) fractions() {
 	if !m.wholeJSON() {
 		return
 	}
-	remainders := map[string]bool{}
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		if b, ok := n.(*ast.BinaryExpr); ok && b.Op == token.REM {
-			remainders["of "+m.text(b.X)], remainders["by "+m.text(b.Y)] = true, true
-		}
-		return true
-	})
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		var x, y ast.Expr
 		switch n := n.(type) {
@@ -62,11 +55,22 @@ func (m *fixer) fractions() {
 				x, y = n.Lhs[0], n.Rhs[0]
 			}
 		}
-		if x != nil && !remainders["of "+m.text(x)] && !remainders["by "+m.text(y)] {
+		if x != nil && !m.hasRemainder(x, y) {
 			m.name(n, clip(m.text(n))+" drops the fraction: numbers of JSON are float64, divide those; write int(a) / int(b) of float64 variables to drop it")
 		}
 		return true
 	})
+}
+
+// hasRemainder reports whether the program asks for the remainder of the same division: then it means the quotient without a fraction.
+func (m *fixer) hasRemainder(x, y ast.Expr) bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		b, ok := n.(*ast.BinaryExpr)
+		found = found || ok && b.Op == token.REM && m.text(b.X) == m.text(x) && (m.text(b.Y) == m.text(y) || strings.HasPrefix(m.text(b.Y), "recurgent.Must("+m.text(y)+","))
+		return !found
+	})
+	return found
 }
 
 // roundsUp reports whether a division is (a + b - 1) / b.

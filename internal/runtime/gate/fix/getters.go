@@ -13,6 +13,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
+// isNameText matches what may be the name of an argument: not a file, an address or words.
+var isNameText = regexp.MustCompile(`^[\pL_][\pL\d_]*$`)
+
+// ofArgument matches the methods that name what they read; others without a type, such as Get, may read the session's memory.
+var ofArgument = regexp.MustCompile(`(?i)arg|param|input`)
+
 // inputs are names of fields under which programs look for the arguments.
 var inputs = []string{"Input", "Inputs", "Params", "Parameters", "Arguments"}
 
@@ -41,7 +47,7 @@ func getterType(name string) (typ string, ok bool) {
 // it is not known.
 func (m *fixer) argument(call, name string) string {
 	place := slices.IndexFunc(m.terms.Parameters, func(p report.Parameter) bool { return p.Name == name })
-	if name == "" || len(m.terms.Parameters) > 0 && place < 0 || len(m.terms.Parameters) == 0 && !m.onlyArgument(name) {
+	if !isNameText.MatchString(name) || len(m.terms.Parameters) > 0 && place < 0 || len(m.terms.Parameters) == 0 && !m.onlyArgument(name) {
 		return ""
 	}
 	return fmt.Sprintf("%s.Arg(%d, %q)", call, max(place, 0), name)
@@ -63,7 +69,7 @@ func (m *fixer) onlyArgument(name string) bool {
 		switch p := m.parents[s].(type) {
 		case *ast.IndexExpr:
 			if s.Sel.Name != "Context" {
-				only = constantText(p.Index) == name || isNumber(p.Index, "0")
+				only = constantText(p.Index) == name
 			}
 		case *ast.CallExpr:
 			if getter || s.Sel.Name == "Arg" {
@@ -128,6 +134,9 @@ func (m *fixer) getter(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	}
 	if len(args) > 0 && place < 0 && s.Sel.Name == "Arg" || m.keyOfContext(name) {
 		return false // a place, or a default?
+	}
+	if place < 0 && typ == "" && len(m.terms.Parameters) == 0 && !ofArgument.MatchString(s.Sel.Name) {
+		return false
 	}
 	if place < 0 {
 		arg = m.argument(m.text(s.X), name)

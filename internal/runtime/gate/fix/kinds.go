@@ -26,14 +26,6 @@ func isBasic(t types.Type, kind types.BasicKind) bool {
 	return b != nil && b.Kind() == kind
 }
 
-func isAnyType(t types.Type) bool {
-	if t == nil {
-		return false
-	}
-	i, ok := t.Underlying().(*types.Interface)
-	return ok && i.Empty()
-}
-
 func isError(t types.Type) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }

@@ -30,7 +30,7 @@ func (m *fixer) returnedLists(found func(v *types.Var, decl ast.Node, typ string
 	}
 }
 
-// answering are Run and the functions whose result Run returns as it is.
+// answering are Run and the functions that it calls at one place, to return their result as it is.
 func (m *fixer) answering() (out []*ast.FuncDecl) {
 	if run := m.function("Run"); run != nil {
 		out = append(out, run)
@@ -43,7 +43,7 @@ func (m *fixer) answering() (out []*ast.FuncDecl) {
 			}
 			if c, ok := ast.Unparen(r.Results[0]).(*ast.CallExpr); ok {
 				if id, ok := c.Fun.(*ast.Ident); ok {
-					if f := m.function(id.Name); f != nil && f.Body != nil && !slices.Contains(out, f) {
+					if f := m.function(id.Name); f != nil && f.Body != nil && !slices.Contains(out, f) && m.countText(id.Name) == 1 {
 						out = append(out, f)
 					}
 				}

@@ -36,8 +36,11 @@ func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
 
 // mixed fixes x op y.
 func (m *fixer) mixed(n *ast.BinaryExpr) bool {
-	if n.Op == token.REM {
+	switch {
+	case n.Op == token.REM:
 		return m.remainder(n)
+	case n.Op == token.QUO && m.hasRemainder(n.X, n.Y):
+		return false // the fraction is not wanted
 	}
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
 		from, to := m.Info.Types[side[0]], m.Info.TypeOf(side[1])
@@ -78,7 +81,7 @@ func (m *fixer) operand(n *ast.BinaryExpr, t types.Type) types.Type {
 
 // convert puts the conversion of an expression in its place.
 func (m *fixer) convert(x ast.Expr, to types.Type) bool {
-	if isBasic(m.Info.TypeOf(x), types.Float64) && isWhole(to) && m.madeWhole(x) {
+	if isBasic(m.Info.TypeOf(x), types.Float64) && isWhole(to) && m.madeWhole(x, to) {
 		return true
 	}
 	text := m.converted(x, to)

@@ -78,24 +78,16 @@ func (m *fixer) printedBy(st ast.Stmt) string {
 	case slices.Contains([]string{"fmt.Println", "fmt.Print", "println", "print"}, name) && len(call.Args) == 1:
 		value = call.Args[0]
 	case name == "fmt.Printf" && len(call.Args) == 2 && slices.Contains([]string{"%v", "%d", "%s", "%t"}, strings.TrimSuffix(constantText(call.Args[0]), "\n")):
-		value = call.Args[1]
+		if value = call.Args[1]; strings.HasPrefix(constantText(call.Args[0]), "%d") != isWhole(m.Info.TypeOf(value)) && !strings.HasPrefix(constantText(call.Args[0]), "%v") {
+			return ""
+		}
 	default:
 		return ""
 	}
 	if m.Info.Types[value].Value != nil || m.Info.TypeOf(value) == nil {
 		return ""
 	}
-	if c, ok := value.(*ast.CallExpr); ok && isName(c.Fun, "string") && len(c.Args) == 1 && m.marshalled(c.Args[0]) {
-		return "json.RawMessage(" + m.text(c.Args[0]) + ")"
-	}
 	return m.text(value)
-}
-
-// marshalled reports whether the expression is what json.Marshal returned.
-func (m *fixer) marshalled(x ast.Expr) bool {
-	_, value := m.definition(m.variable(x))
-	c, ok := value.(*ast.CallExpr)
-	return ok && strings.HasPrefix(m.text(c.Fun), "json.Marshal")
 }
 
 // printedLast fixes a Run that ends by printing its value in the place of returning it, as the one answer that it has.

@@ -2,35 +2,64 @@ package fix
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 )
 
-// shared reports whether a change of the list or object may have to be seen elsewhere, where what is converted is a copy: the program has it twice, changes it
-// without a variable, or changes the elements of what is no argument.
+// shared reports whether a change of the list or object may have to be seen elsewhere, where what is converted is a copy: the program has it under several
+// texts or names, or changes it. An argument that Run takes once may be changed.
 func (m *fixer) shared(n *ast.TypeAssertExpr) bool {
-	if x := m.text(n.X); m.countText(x) > 1 {
+	if m.countText(m.text(n.X)) > 1 {
+		return true
+	}
+	once := m.origin(n.X) == ofArguments && m.once(n)
+	if e, ok := m.Info.TypeOf(n.Type).(interface{ Elem() types.Type }); ok && !once && jsonKind(e.Elem()) != "" && !isWhole(e.Elem()) {
 		return true
 	}
 	var name ast.Expr
 	switch p := m.parents[n].(type) {
 	case *ast.AssignStmt:
-		name = p.Lhs[0]
+		name = p.Lhs[max(0, slices.Index(p.Rhs, ast.Expr(n)))]
 	case *ast.ValueSpec:
-		name = p.Names[0]
+		name = p.Names[max(0, slices.Index(p.Values, ast.Expr(n)))]
+	default:
+		return !once && !m.reads(n, "") || once && m.stands(n)
+	}
+	if isName(name, "_") {
+		return false
+	}
+	v := m.variable(name)
+	return v == nil || !once && !m.onlyRead(v, m.text(n.X))
+}
+
+// once reports whether Run takes a value at one place that it passes once.
+func (m *fixer) once(n ast.Node) bool {
+	for p := m.parents[n]; p != nil; p = m.parents[p] {
+		switch p := p.(type) {
+		case *ast.ForStmt, *ast.FuncLit:
+			return false
+		case *ast.RangeStmt:
+			if n.Pos() > p.X.End() {
+				return false
+			}
+		case *ast.FuncDecl:
+			return p.Name.Name == "Run" && p.Recv == nil
+		}
+	}
+	return false
+}
+
+// stands reports whether a value is given to a call that is a statement, or to none of what may take it.
+func (m *fixer) stands(n ast.Expr) bool {
+	switch p := m.parents[n].(type) {
 	case *ast.RangeStmt, *ast.ReturnStmt, *ast.IndexExpr:
 		return false
 	case *ast.CallExpr:
 		_, stands := m.parents[p].(*ast.ExprStmt)
-		return stands || m.ownFunction(p) && m.origin(n.X) != ofArguments
-	default:
-		return true
+		return stands
 	}
-	v := m.variable(name)
-	if v == nil {
-		return !isName(name, "_")
-	}
-	return m.origin(n.X) != ofArguments && m.changed(v, m.text(n.X))
+	return true
 }
 
 // countText counts the expressions of that text that are read, but for comparisons with nil.
@@ -56,29 +85,56 @@ func (m *fixer) countText(text string) (times int) {
 	return times
 }
 
-// changed reports whether the program changes elements of the variable, has it under another name, or hands it to what may change it.
-func (m *fixer) changed(v *types.Var, place string) bool {
-	found := false
-	element := func(e ast.Expr) {
-		ix, ok := ast.Unparen(e).(*ast.IndexExpr)
-		found = found || ok && m.variable(ix.X) == v
-	}
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			for i, l := range n.Lhs {
-				element(l)
-				found = found || len(n.Rhs) == len(n.Lhs) && m.variable(n.Rhs[i]) == v && m.text(l) != place
-			}
-		case *ast.IncDecStmt:
-			element(n.X)
-		case *ast.CallExpr:
-			_, stands := m.parents[n].(*ast.ExprStmt)
-			found = found || (stands || m.ownFunction(n)) && slices.ContainsFunc(n.Args, func(a ast.Expr) bool { return m.variable(a) == v })
+// onlyRead reports whether the program leaves the elements of a variable's value as they are, and gives it no other name than the one of the place.
+func (m *fixer) onlyRead(v *types.Var, place string) bool {
+	for id, obj := range m.Info.Uses {
+		if obj == v && !m.reads(id, place) {
+			return false
 		}
-		return !found
-	})
-	return found
+	}
+	return true
+}
+
+// reads reports whether an expression's value is read where it stands, and what reads it neither changes nor keeps it.
+func (m *fixer) reads(x ast.Expr, place string) bool {
+	switch p := m.parents[x].(type) {
+	case *ast.RangeStmt, *ast.BinaryExpr:
+		return true
+	case *ast.ReturnStmt:
+		_, run := m.resultsOf(p)
+		return run
+	case *ast.IndexExpr:
+		return p.X == x && !m.isSet(p)
+	case *ast.AssignStmt:
+		i := slices.Index(p.Rhs, x)
+		return i < 0 || len(p.Lhs) == len(p.Rhs) && place != "" && m.text(p.Lhs[i]) == place
+	case *ast.CallExpr:
+		switch m.text(p.Fun) {
+		case "len":
+			return true
+		case "append":
+			return p.Args[0] == x || p.Ellipsis.IsValid()
+		}
+		_, stands := m.parents[p].(*ast.ExprStmt)
+		id, builtin := p.Fun.(*ast.Ident)
+		return !stands && !m.ownFunction(p) && (!builtin || id.Name != "copy")
+	}
+	return false
+}
+
+// isSet reports whether an element is set, or its address taken.
+func (m *fixer) isSet(x ast.Expr) bool {
+	switch p := m.parents[x].(type) {
+	case *ast.AssignStmt:
+		return slices.Contains(p.Lhs, x)
+	case *ast.RangeStmt:
+		return p.X != x
+	case *ast.IncDecStmt:
+		return true
+	case *ast.UnaryExpr:
+		return p.Op == token.AND
+	}
+	return false
 }
 
 // ownFunction reports whether a call is one of a function of the program.

@@ -40,7 +40,7 @@ func (m *fixer) returnCount(_ types.Error, path []ast.Node, match []string) bool
 			zero := m.zero(results[0].typ)
 			return zero != "" && m.fix("an error is the last result", m.before(r.Results[0], zero+", "))
 		}
-		if isName(r.Results[0], "nil") {
+		if t := m.Info.TypeOf(r.Results[0]); isName(r.Results[0], "nil") || t == nil || !isEmptyInterface(t) && m.isErrorOfOwn(t) {
 			return false // an error or a value: both
 		}
 		return m.fix("without an error the last result is nil", m.after(r.Results[0], ", nil"))
@@ -48,6 +48,12 @@ func (m *fixer) returnCount(_ types.Error, path []ast.Node, match []string) bool
 		return m.fix("the function returns no error", edit{m.offset(r.Results[have-2].End()), m.offset(r.Results[have-1].End()), ""})
 	}
 	return false
+}
+
+// isErrorOfOwn reports whether a type, or a pointer to it, is an error.
+func (m *fixer) isErrorOfOwn(t types.Type) bool {
+	e := types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
+	return types.Implements(t, e) || types.Implements(types.NewPointer(t), e)
 }
 
 // missingReturn fixes a Run that prints its value in the place of returning it.

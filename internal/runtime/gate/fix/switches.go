@@ -49,7 +49,11 @@ func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 				continue
 			}
 			kind, like := jsonKind(of), m.like(of)
-			if like == "" || taken[kind] || m.handled(subject.X, kind, true) || kind != "number" && m.countText(m.text(subject.X)) > 1 {
+			if like == "" || taken[kind] || m.handled(subject.X, kind, true) {
+				continue
+			}
+			if kind != "number" && m.sharedCase(n, c.(*ast.CaseClause), kind) {
+				m.name(t, "case "+clip(m.text(t))+" never holds: of decoded JSON lists are []any, objects map[string]any; take those, then convert the items")
 				continue
 			}
 			taken[kind] = true
@@ -59,6 +63,20 @@ func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 	if len(likes) > 0 {
 		m.useHost("JSON has no values of these cases: they are converted", m.replace(subject.X, "recurgent.Case("+m.text(subject.X)+", "+strings.Join(likes, ", ")+")"))
 	}
+}
+
+// sharedCase reports whether lists or objects are not to be converted for a case: another case takes them too, or the program has them elsewhere or changes them.
+func (m *fixer) sharedCase(n *ast.TypeSwitchStmt, c *ast.CaseClause, kind string) bool {
+	cases := 0
+	for _, o := range n.Body.List {
+		for _, t := range o.(*ast.CaseClause).List {
+			if jsonKind(m.Info.TypeOf(t)) == kind {
+				cases++
+			}
+		}
+	}
+	v, _ := m.Info.Implicits[c].(*types.Var)
+	return cases > 1 || m.countText(m.text(switched(n).X)) > 1 || v != nil && !m.onlyRead(v, "")
 }
 
 // comparison fixes x == 5 of decoded JSON, whose numbers are float64 and equal no int.

@@ -26,7 +26,6 @@ var rules = []rule{
 	{regexp.MustCompile(`^missing return`), (*fixer).missingReturn},
 	{regexp.MustCompile(`^assignment mismatch: (\d+) variables? but .*returns? (\d+) values?`), (*fixer).assignCount},
 	{regexp.MustCompile(`^no new variables on left side of :=`), (*fixer).noNewVariables},
-	{regexp.MustCompile(`\(no value\) used as value`), (*fixer).usedInPlace},
 	{regexp.MustCompile(`truncated`), (*fixer).truncatedConstant},
 	{regexp.MustCompile(`mismatched types`), (*fixer).mismatched},
 	{regexp.MustCompile(`operator (\S+) not defined on`), (*fixer).undefinedOperator},
@@ -86,21 +85,6 @@ func (m *fixer) starting(path []ast.Node, pos token.Pos) (out ast.Expr) {
 		}
 	}
 	return out
-}
-
-// statement returns the statement of a block that the path leads through.
-func (m *fixer) statement(path []ast.Node) ast.Stmt {
-	for _, n := range path {
-		s, ok := n.(ast.Stmt)
-		if !ok {
-			continue
-		}
-		switch m.parents[s].(type) {
-		case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
-			return s
-		}
-	}
-	return nil
 }
 
 // resultsOf returns the results of the function that a node is in, and whether that is the function Run itself.

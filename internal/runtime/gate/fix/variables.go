@@ -50,29 +50,28 @@ func (m *fixer) definition(v *types.Var) (def ast.Node, value ast.Expr) {
 	return def, value
 }
 
-// madeWhole has a number of JSON asserted to be an int, where it is used as one: in the expression, or where the variable is defined that it is. One that is
-// divided stays as it is, for the fraction may be wanted.
-func (m *fixer) madeWhole(x ast.Expr) bool {
-	value, v := ast.Unparen(x), m.variable(x)
-	if v != nil {
+// madeWhole converts a number of JSON where an integer is wanted: there it has to be a whole one, and elsewhere it stays as it is.
+func (m *fixer) madeWhole(x ast.Expr, to types.Type) bool {
+	value := ast.Unparen(x)
+	if v := m.variable(x); v != nil {
 		_, value = m.definition(v)
 	}
 	a, ok := value.(*ast.TypeAssertExpr)
-	if !ok || a.Type == nil || !isEmptyInterface(m.Info.TypeOf(a.X)) || !isName(a.Type, "float64") || m.helped(a.X) || v != nil && m.isDivided(v) {
+	if !ok || a.Type == nil || !isEmptyInterface(m.Info.TypeOf(a.X)) || !isName(a.Type, "float64") || m.reduced(m.variable(x)) {
 		return false
 	}
-	return m.fix(clip(m.text(x))+" is a whole number", m.replace(a.Type, "int"))
+	text := m.asJSON(m.text(x), m.origin(a.X)|m.origin(x), to)
+	return text != "" && m.useHost(clip(m.text(x))+" has to be a whole number here", m.replace(x, text))
 }
 
-// isDivided reports whether the program divides the variable, or by it.
-func (m *fixer) isDivided(v *types.Var) bool {
+// reduced reports whether the program divides a variable to set it: of an integer that would drop the fraction.
+func (m *fixer) reduced(v *types.Var) bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BinaryExpr:
-			found = found || n.Op == token.QUO && mentions(m, n, v)
-		case *ast.AssignStmt:
-			found = found || n.Tok == token.QUO_ASSIGN && mentions(m, n, v)
+		as, ok := n.(*ast.AssignStmt)
+		if ok && v != nil && m.variable(as.Lhs[0]) == v && as.Tok != token.DEFINE {
+			_, quotient := ast.Unparen(as.Rhs[0]).(*ast.BinaryExpr)
+			found = found || as.Tok == token.QUO_ASSIGN || quotient && strings.Contains(m.text(as.Rhs[0]), "/")
 		}
 		return !found
 	})
@@ -152,40 +151,14 @@ func (m *fixer) fieldOf(e ast.Expr) *types.Var {
 	return nil
 }
 
-// computesCharacters reports whether the program computes with characters or bytes, so that a number of it may stand for one.
-func (m *fixer) computesCharacters() bool {
-	found := false
-	character := func(e ast.Expr) bool {
-		if l, ok := ast.Unparen(e).(*ast.BasicLit); ok && l.Kind == token.CHAR {
-			return true
-		}
-		t := m.Info.TypeOf(e)
-		return t != nil && (isBasic(t, types.Int32) || isBasic(t, types.Uint8) || isBasic(t, types.UntypedRune))
-	}
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BinaryExpr:
-			found = found || (n.Op == token.ADD || n.Op == token.SUB) && (character(n.X) || character(n.Y))
-		case *ast.AssignStmt:
-			found = found || (n.Tok == token.ADD_ASSIGN || n.Tok == token.SUB_ASSIGN) && (character(n.Lhs[0]) || character(n.Rhs[0])) && !isString(m.Info.TypeOf(n.Lhs[0]))
-		case *ast.IncDecStmt:
-			found = found || character(n.X)
-		case *ast.CallExpr:
-			found = found || len(n.Args) == 1 && m.Info.Types[n.Fun].IsType() && isWhole(m.Info.TypeOf(n.Fun)) && character(n.Args[0])
-		}
-		return !found
-	})
-	return found
-}
-
-// wholes has numbers of JSON asserted to be ints where an error says that an int is wanted: as an index or a length, for a remainder, in the place of an int.
+// wholes converts numbers of JSON where an error says that an integer is wanted: as an index or a length, for a remainder, in the place of an int.
 func (m *fixer) wholes(e types.Error) {
 	path, message := m.at(e)
 	if len(path) == 0 {
 		return
 	}
 	if x := m.operandAt(e, path); x != nil && isFloat(m.Info.TypeOf(x)) && (strings.Contains(message, "must be integer") || isWhole(m.wanted(x))) {
-		m.madeWhole(x)
+		m.convert(x, types.Typ[types.Int])
 		return
 	}
 	for _, n := range path {
@@ -195,7 +168,7 @@ func (m *fixer) wholes(e types.Error) {
 		}
 		for _, x := range []ast.Expr{b.X, b.Y} {
 			if isFloat(m.Info.TypeOf(x)) {
-				m.madeWhole(x)
+				m.madeWhole(x, types.Typ[types.Int])
 			}
 		}
 		return
