@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -201,33 +200,6 @@ func (w *writer) gate(ctx context.Context, q forgeRequest, reply provider.Reply)
 	w.res.gated += ended.Sub(began)
 	w.span.Stage("gate", began, ended)
 	return program, facts, refused
-}
-
-// fixTerms is what the gate needs to know of a program in order to repair it.
-func (w *writer) fixTerms(d agent.Declaration) report.Terms {
-	var t report.Terms
-	if k := w.terms.contract; k != nil {
-		t.Returns = returnedType(k.Deliverable)
-	}
-	if t.Returns == "" {
-		t.Returns = returnedType(d.Returns)
-	}
-	for _, p := range d.Listed() {
-		t.Parameters = append(t.Parameters, report.Parameter{Name: p.Name, Optional: !p.Required})
-	}
-	return t
-}
-
-// returnedType is the one JSON type that a schema lets through; "" for another schema.
-func returnedType(schema json.RawMessage) string {
-	var s struct {
-		Type json.RawMessage `json:"type"`
-	}
-	var one string
-	if json.Unmarshal(schema, &s) != nil || json.Unmarshal(s.Type, &one) != nil {
-		return ""
-	}
-	return one
 }
 
 // refused records that the gate refused a program, and returns the request for its repair while the budget lasts.

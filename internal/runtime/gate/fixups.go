@@ -159,20 +159,24 @@ func (c *check) useVariables() {
 	for _, e := range c.unused {
 		unused[e.Pos] = true
 	}
-	use := func(list []ast.Stmt) []ast.Stmt {
-		var out []ast.Stmt
-		for _, s := range list {
-			out = append(out, s)
-			for _, id := range declared(s) {
-				if unused[id.Pos()] {
-					out = append(out, &ast.AssignStmt{Lhs: []ast.Expr{&ast.Ident{Name: "_"}}, Tok: token.ASSIGN, Rhs: []ast.Expr{&ast.Ident{NamePos: id.Pos(), Name: id.Name}}})
-				}
+	uses := func(ids []*ast.Ident) (out []ast.Stmt) {
+		for _, id := range ids {
+			if unused[id.Pos()] {
+				out = append(out, &ast.AssignStmt{Lhs: []ast.Expr{&ast.Ident{Name: "_"}}, Tok: token.ASSIGN, Rhs: []ast.Expr{&ast.Ident{NamePos: id.Pos(), Name: id.Name}}})
 			}
+		}
+		return out
+	}
+	use := func(list []ast.Stmt) (out []ast.Stmt) {
+		for _, s := range list {
+			out = append(append(out, s), uses(declared(s))...)
 		}
 		return out
 	}
 	ast.Inspect(c.file, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.RangeStmt:
+			n.Body.List = append(uses(declared(&ast.AssignStmt{Lhs: []ast.Expr{n.Key, n.Value}, Tok: n.Tok})), n.Body.List...)
 		case *ast.BlockStmt:
 			n.List = use(n.List)
 		case *ast.CaseClause:

@@ -154,6 +154,7 @@ func TestFixups(t *testing.T) {
 		{"unused import", program("strings", "", ""), ""},
 		{"unused variable", program("", "", "x := 1"), ""},
 		{"unused variable beside generics", program("", "func id[T any](x T) T { return x }", "x := id(1)\nvar y int\nif true { z := 1 }"), ""},
+		{"unused place beside generics", program("slices", "", "for i, x := range call.Args { _ = slices.Contains(call.Args, x) }"), ""},
 		{"package main", strings.Replace(program("", "", ""), "package tool", "package main", 1), ""},
 		{"missing import", program("", "", "return strings.ToUpper(\"x\"), nil"), `; import "strings"`},
 		{"missing generic import", program("", "", "return slices.Max([]int{1}), nil"), `; import "slices"`},

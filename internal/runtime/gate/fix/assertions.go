@@ -24,8 +24,6 @@ func (m *fixer) assertions() {
 			m.typeSwitch(n)
 		case *ast.BinaryExpr:
 			m.comparison(n)
-		case *ast.SwitchStmt:
-			m.intCases(n)
 		}
 		return true
 	})
@@ -111,6 +109,9 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 		return
 	}
 	kind, like := jsonKind(t), m.like(t)
+	if kind != "" && kind != "number" && like != "" && m.inMemory(n, like) {
+		return
+	}
 	if text := m.text(n.Type); kind == "" || like == "" || text == "rune" || text == "byte" || kind != "number" && m.shared(n) {
 		if decodedAs(t) == "" && !types.IsInterface(t) && !m.asksKind(n.X) {
 			m.neverHolds(n, t)

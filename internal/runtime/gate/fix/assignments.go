@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strings"
 )
 
 // assignCount fixes x := f() of a function that returns an error, too, and x, err := f() of one that does not.
@@ -26,11 +27,18 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 			}
 			results = sig.Results()
 		}
+		if strings.HasPrefix(m.text(call.Fun), "utf8.Decode") { // a character and its length
+			return m.fix(m.text(call.Fun)+" returns the length, too", m.after(as.Lhs[0], ", _"))
+		}
 		return results.Len() == 2 && isError(results.At(1).Type()) && m.checkError(as)
 	case match[1] == "2" && match[2] == "1":
 		second, ok := as.Lhs[1].(*ast.Ident)
 		if !ok {
 			return false
+		}
+		if s, ok := call.Fun.(*ast.SelectorExpr); ok && second.Name == "ok" {
+			owner, name := m.hostMember(s)
+			return owner+name == "CallArg" && m.fix("call.Arg returns nil for what is missing", m.after(call, ", "+m.text(call)+" != nil"))
 		}
 		return second.Name == "_" && m.fix("the function returns one value", edit{m.offset(as.Lhs[0].End()), m.offset(second.End()), ""})
 	}

@@ -2,10 +2,8 @@ package fix
 
 import (
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
-	"strings"
 )
 
 // cannotUse fixes a value of another type than the place wants.
@@ -21,54 +19,19 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 			}
 		}
 	}
-	to := m.wanted(x)
-	if c, ok := m.parents[x].(*ast.CallExpr); ok && m.extreme(c) != "" && isWhole(m.Info.TypeOf(x)) {
-		if outer := m.outermost(c); isBasic(m.wanted(outer), types.Int) {
-			return m.extremes(outer)
-		}
+	if a, ok := x.(*ast.TypeAssertExpr); ok && m.commaOK(a) {
+		return m.assertedWhole(a)
 	}
+	to := m.wanted(x)
 	return to != nil && m.convert(x, to)
 }
 
-// outermost returns the call of math.Max or math.Min that all calls of them around one are a part of.
-func (m *fixer) outermost(c *ast.CallExpr) *ast.CallExpr {
-	for {
-		outer, ok := m.parents[c].(*ast.CallExpr)
-		if !ok || m.extreme(outer) == "" {
-			return c
-		}
-		c = outer
-	}
-}
-
-// extremes fixes math.Max(a, b) of ints in the place of an int, with the calls of its kind within.
-func (m *fixer) extremes(outer *ast.CallExpr) bool {
-	var edits []edit
-	whole := true
-	var visit func(c *ast.CallExpr)
-	visit = func(c *ast.CallExpr) {
-		name := m.extreme(c)
-		whole = whole && m.Pkg.Scope().Lookup(name) == nil
-		edits = append(edits, m.replace(c.Fun, name))
-		for _, a := range c.Args {
-			if inner, ok := ast.Unparen(a).(*ast.CallExpr); ok && m.extreme(inner) != "" {
-				visit(inner)
-			} else if tv := m.Info.Types[a]; !isWhole(tv.Type) && (tv.Value == nil || constant.ToInt(tv.Value).Kind() != constant.Int) {
-				whole = false
-			}
-		}
-	}
-	visit(outer)
-	return whole && m.fix(m.text(outer.Fun)+" of ints is "+m.extreme(outer), edits...)
-}
-
-// extreme returns the built-in function that a call of math.Max or math.Min would be of ints; "" for another call.
-func (m *fixer) extreme(c *ast.CallExpr) string {
-	s, ok := c.Fun.(*ast.SelectorExpr)
-	if !ok || !isName(s.X, "math") || s.Sel.Name != "Max" && s.Sel.Name != "Min" {
-		return ""
-	}
-	return strings.ToLower(s.Sel.Name)
+// assertedWhole fixes n, ok = v.(float64) of an int n: 2.5 is none then.
+func (m *fixer) assertedWhole(a *ast.TypeAssertExpr) bool {
+	as, ok := m.parents[a].(*ast.AssignStmt)
+	_, json := m.isJSON(a.X)
+	return ok && json && isName(a.Type, "float64") && isBasic(m.Info.TypeOf(as.Lhs[0]), types.Int) && !m.divides() && !m.handled(a.X, "number", true) &&
+		m.fix(m.text(as.Lhs[0])+" is an int", m.replace(a.Type, "int"))
 }
 
 // cannotConvert fixes T(x) of a value of JSON, and a constant of another type than its place wants.

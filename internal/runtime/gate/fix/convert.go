@@ -36,6 +36,9 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	if tv.Value != nil {
 		return m.constant(tv, to)
 	}
+	if isGetter(from) && types.Identical(from.(*types.Signature).Results().At(0).Type(), to) {
+		return text + "()"
+	}
 	switch {
 	case isEmptyInterface(from):
 		return m.convertedJSON(x, to)
@@ -54,6 +57,12 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 		return m.whole(x, to)
 	}
 	return m.convertedText(x, text, from, to)
+}
+
+// isGetter reports whether a type is a function that takes nothing and returns one value.
+func isGetter(t types.Type) bool {
+	s, ok := t.(*types.Signature)
+	return ok && s.Params().Len() == 0 && s.Results().Len() == 1
 }
 
 // isNamed reports whether the type is declared under a name: a weekday, a duration.
@@ -91,19 +100,28 @@ func (m *fixer) convertedJSON(x ast.Expr, to types.Type) string {
 	return m.asJSON(m.text(x), m.origin(x), to)
 }
 
-// rounding are the functions of package math whose results are whole.
-var rounding = map[string]bool{"Floor": true, "Round": true, "Trunc": true, "Ceil": true}
-
-// whole is what package math has rounded as an integer. Where it is too large, the call ends.
+// whole is a float64 where an integer has to stand: what is no whole number ends the call. A variable that is an int by its first value alone may have been
+// meant as a float64, which is the same number until whole numbers are divided.
 func (m *fixer) whole(x ast.Expr, to types.Type) string {
-	c, ok := ast.Unparen(x).(*ast.CallExpr)
-	if !ok {
+	if _, assigned := m.parents[x].(*ast.AssignStmt); assigned && m.divides() {
 		return ""
 	}
-	if s, ok := c.Fun.(*ast.SelectorExpr); !ok || !isName(s.X, "math") || !rounding[s.Sel.Name] {
-		return ""
-	}
-	return "recurgent.Must(" + m.text(x) + ", " + m.like(to) + ").(" + m.typeText(to) + ")"
+	return m.asJSON(m.text(x), m.origin(x), to)
+}
+
+// divides reports whether the program divides anything but float64.
+func (m *fixer) divides() bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			found = found || (n.Op == token.QUO || n.Op == token.SHR) && m.Info.Types[n].Value == nil && !isFloat(m.Info.TypeOf(n.X)) && !isFloat(m.Info.TypeOf(n.Y))
+		case *ast.AssignStmt:
+			found = found || n.Tok == token.QUO_ASSIGN && !isFloat(m.Info.TypeOf(n.Lhs[0]))
+		}
+		return !found
+	})
+	return found
 }
 
 // convertedText converts to and from texts.
@@ -118,11 +136,6 @@ func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) stri
 		return "string(" + text + ")"
 	case isError(to) && isString(from):
 		return "errors.New(" + text + ")"
-	}
-	if p, ok := to.Underlying().(*types.Pointer); ok && types.Identical(p.Elem(), from) {
-		if _, literal := ast.Unparen(x).(*ast.CompositeLit); literal {
-			return "&" + text
-		}
 	}
 	return ""
 }

@@ -76,8 +76,9 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 		edits = append(edits, m.replace(f.Type.Params, "("+list[0].name+" "+m.text(list[0].typ)+")"))
 	}
 	var args []string
+	taken := slices.IndexFunc(params, func(p field) bool { return !m.isCall(p.typ) }) // places before the first argument's
 	for i, p := range params {
-		arg := m.parameter(i, p, len(params))
+		arg := m.parameter(f, p, i-max(0, taken), len(params)-max(0, taken))
 		if arg == "" {
 			return
 		}
@@ -118,30 +119,38 @@ func (m *fixer) byPointer(f *ast.FuncDecl) bool {
 	return false
 }
 
-// parameter is the expression for a parameter of the function that Run is to call: the call, the one argument, or the declared argument of that name.
-func (m *fixer) parameter(i int, p field, of int) string {
+// parameter is the expression for a parameter of the function that Run is to call: the call, the declared argument of that name, the one argument, or the argument
+// in its place, where the function is the method by its name.
+func (m *fixer) parameter(f *ast.FuncDecl, p field, i, of int) string {
 	switch {
 	case m.isCall(p.typ):
 		return "call"
 	case p.name == "" || p.name == "_":
 		return ""
 	}
-	name := p.name
-	if declared := m.terms.Parameters; len(declared) == 1 && of == 1 {
+	name, declared := p.name, m.terms.Parameters
+	switch place := slices.IndexFunc(declared, func(d report.Parameter) bool { return d.Name == name }); {
+	case len(declared) == 1 && of == 1:
 		name = declared[0].Name
-	} else if place := slices.IndexFunc(declared, func(d report.Parameter) bool { return d.Name == name }); len(declared) == of && place >= 0 {
+	case len(declared) == of && place >= 0:
 		i = place
-	} else if of > 1 || len(declared) > 0 {
+	case len(declared) > 0 || of > 1 && !m.isMethod(f.Name.Name):
 		return "" // which is which?
 	}
 	arg, like := fmt.Sprintf("call.Arg(%d, %q)", i, name), m.written(p.typ)
 	switch {
-	case isAnyExpr(p.typ):
+	case isAnyExpr(p.typ) && len(declared) > 0:
 		return arg
-	case like == "":
+	case like == "": // an argument under another name would be a null of any
 		return ""
 	}
 	return "recurgent.Must(" + arg + ", " + like + ").(" + m.text(p.typ) + ")"
+}
+
+// isMethod reports whether a function's name is Run or the method's, but for words before or behind it.
+func (m *fixer) isMethod(name string) bool {
+	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
+	return name == "Run" || m.terms.Method != "" && strings.Contains(plain(name), plain(m.terms.Method))
 }
 
 // written is a value of a type as the program writes it, before there are types, as an argument of recurgent.Must; "" for types that decoded JSON is not

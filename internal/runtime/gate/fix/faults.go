@@ -17,7 +17,10 @@ func (m *fixer) name(n ast.Node, text string) {
 // neverHolds names an assertion of decoded JSON that never holds.
 func (m *fixer) neverHolds(n *ast.TypeAssertExpr, t types.Type) {
 	what := "numbers are float64, lists []any, objects map[string]any; assert those, then convert the items"
-	if _, ok := t.Underlying().(*types.Struct); ok {
+	switch _, object := t.Underlying().(*types.Struct); {
+	case types.TypeString(t, nil) == "time.Time":
+		what = "a date is a text: time.Parse(time.DateOnly, s)"
+	case object:
 		what = "an object is map[string]any, and call.Bind(&v) fills a struct with the arguments"
 	}
 	m.name(n, fmt.Sprintf("%s never holds: of decoded JSON %s", clip(m.text(n)), what))
@@ -32,7 +35,7 @@ func (m *fixer) faults() {
 		m.fractions()
 	}
 	if m.begun() && m.terms.Returns == "" {
-		m.nilLists()
+		m.nilLists() // where null may be meant
 	}
 }
 
@@ -184,6 +187,9 @@ func (m *fixer) formats() {
 		if m.text(c.Fun) == "fmt.Fprintf" {
 			args = args[1:]
 		}
+		if strings.ContainsAny(constantText(args[0]), "*[") { // places are counted there
+			return true
+		}
 		at := 0
 		for _, g := range verbs.FindAllStringSubmatch(constantText(args[0]), -1) {
 			if g[1] == "%" {
@@ -194,10 +200,10 @@ func (m *fixer) formats() {
 			}
 			t := m.Info.TypeOf(args[at])
 			switch {
-			case strings.Contains("dco", g[1]) && isFloat(t) && !isNamed(t):
-				m.name(args[at], clip(m.text(args[at]))+" is a float64, and "+g[0]+" is for integers: write int(x) of a whole one, or %g")
-			case strings.Contains("fFeEgG", g[1]) && isWhole(t) && !isNamed(t):
-				m.name(args[at], clip(m.text(args[at]))+" is an integer, and "+g[0]+" is for float64: write float64(n), or %d")
+			case strings.Contains("dco", g[1]) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(args[at], types.Typ[types.Int]),
+				strings.Contains("fFeEgG", g[1]) && isWhole(t) && !isNamed(t) && m.convert(args[at], types.Typ[types.Float64]):
+			case strings.Contains("dco", g[1]) && isFloat(t), strings.Contains("fFeEgG", g[1]) && isWhole(t):
+				m.name(args[at], clip(m.text(args[at]))+" is a "+m.typeText(t)+", which "+g[0]+" does not fit: %d is for integers, %g for float64")
 			case g[1] == "s" && isKind(t, types.IsNumeric) && !isNamed(t):
 				m.name(args[at], clip(m.text(args[at]))+" is a number, and %s is for texts: write %v")
 			}

@@ -104,18 +104,13 @@ func (m *fixer) round() {
 	if m.Info == nil {
 		return
 	}
-	for _, pass := range []func(types.Error){m.wholes, m.typeError} { // a variable of another type needs fewer conversions
-		for _, e := range m.Errors {
-			pass(e)
-		}
-		if len(m.edits) > 0 {
-			return
-		}
+	for _, e := range m.Errors {
+		m.typeError(e)
 	}
 	if len(m.Errors) > 0 {
 		return
 	}
-	for _, stage := range []func(){m.assertions, m.pointers, m.lists, m.prints, m.unusedImports} {
+	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.lists, m.unusedImports} {
 		if stage(); len(m.edits) > 0 {
 			return
 		}

@@ -97,7 +97,7 @@ func (m *fixer) keyOfContext(name string) bool {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		if ix, ok := n.(*ast.IndexExpr); ok && constantText(ix.Index) == name {
 			s, ok := ix.X.(*ast.SelectorExpr)
-			found = found || ok && (s.Sel.Name == "Context" || slices.Contains(memories, s.Sel.Name))
+			found = found || ok && s.Sel.Name == "Context"
 		}
 		if c, ok := n.(*ast.CallExpr); ok && len(c.Args) == 2 && constantText(c.Args[0]) == name {
 			s, ok := c.Fun.(*ast.SelectorExpr)
@@ -171,18 +171,24 @@ func (m *fixer) typedGetter(call *ast.CallExpr, arg, typ string, preset []ast.Ex
 	const note = "arguments are read by call.Arg"
 	as, _ := m.parents[call].(*ast.AssignStmt)
 	pair := as != nil && len(as.Lhs) == 2 && len(as.Rhs) == 1
+	a, asserted := m.parents[call].(*ast.TypeAssertExpr)
 	if len(preset) == 1 {
-		value := m.text(preset[0])
-		t := types.Default(m.Info.TypeOf(preset[0]))
+		if asserted && a.Type != nil && typ == "" {
+			typ = m.text(a.Type)
+		}
+		value, t := m.text(preset[0]), types.Default(m.Info.TypeOf(preset[0]))
 		if typ == "float64" && isWhole(t) && m.Info.Types[preset[0]].Value != nil {
 			value, t = "float64("+value+")", types.Typ[types.Float64]
 		}
-		if _, asserted := m.parents[call].(*ast.TypeAssertExpr); asserted || pair || m.like(t) == "" || typ != "" && typ != m.typeText(t) {
+		if pair || m.like(t) == "" || typ != "" && typ != m.typeText(t) {
 			return false
 		}
-		return m.useHost(note, m.replace(call, "recurgent.Or("+arg+", "+value+").("+m.typeText(t)+")"))
+		text := "recurgent.Or(" + arg + ", " + value + ")"
+		if !asserted {
+			text += ".(" + m.typeText(t) + ")"
+		}
+		return m.useHost(note, m.replace(call, text))
 	}
-	a, asserted := m.parents[call].(*ast.TypeAssertExpr)
 	if typ == "" || asserted && a.X == call {
 		return !pair && m.fix(note, m.replace(call, arg))
 	}

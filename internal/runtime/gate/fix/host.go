@@ -8,9 +8,6 @@ import (
 	"strings"
 )
 
-// memories are names of fields under which programs look for the session's memory.
-var memories = []string{"Memory", "Session", "State", "Store"}
-
 // callMember fixes a method or field that Call does not have.
 func (m *fixer) callMember(s *ast.SelectorExpr) bool {
 	lower := strings.ToLower(s.Sel.Name)
@@ -20,13 +17,13 @@ func (m *fixer) callMember(s *ast.SelectorExpr) bool {
 	}
 	ix, indexed := m.parents[s].(*ast.IndexExpr)
 	switch {
-	case call == nil && indexed && ix.X == s && slices.Contains(memories, s.Sel.Name):
-		return m.fix("the session's memory is call.Context", m.replace(s.Sel, "Context"))
 	case call == nil && indexed && ix.X == s && slices.Contains(inputs, s.Sel.Name) && !m.commaOK(ix):
 		arg := m.argument(m.text(s.X), constantText(ix.Index))
 		return arg != "" && m.fix("arguments are read by call.Arg", m.replace(ix, arg))
 	case call == nil:
 		return false
+	case lower == "setcontext", lower == "getcontext":
+		return m.contextMethod(s)
 	case slices.Contains([]string{"fail", "error", "errorf", "failf"}, lower):
 		return m.hostError(call, s)
 	}
@@ -121,15 +118,16 @@ func (m *fixer) contextMethod(s *ast.SelectorExpr) bool {
 		return false
 	}
 	x, key := m.text(s.X), m.text(call.Args[0])
+	if owner, _ := m.hostMember(s); owner == "Call" {
+		x += ".Context"
+	}
 	_, stands := m.parents[call].(*ast.ExprStmt)
 	text := ""
-	switch name := strings.ToLower(s.Sel.Name); {
-	case slices.Contains([]string{"get"}, name) && len(call.Args) == 1:
+	switch name := strings.TrimSuffix(strings.ToLower(s.Sel.Name), "context"); {
+	case name == "get" && len(call.Args) == 1:
 		text = x + "[" + key + "]"
 	case slices.Contains([]string{"set", "put"}, name) && len(call.Args) == 2 && stands:
 		text = x + "[" + key + "] = " + m.text(call.Args[1])
-	case slices.Contains([]string{"delete", "remove"}, name) && len(call.Args) == 1 && stands:
-		text = "delete(" + x + ", " + key + ")"
 	}
 	return text != "" && m.fix("the context is a map: "+clip(text), m.replace(call, text))
 }

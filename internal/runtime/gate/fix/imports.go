@@ -55,6 +55,9 @@ func (m *fixer) selected() map[string]map[string]bool {
 // foreignImports fixes imports of paths that are no package here: the host package under another path, a package of the standard library without the first
 // part of its path, one that nothing uses.
 func (m *fixer) foreignImports() {
+	if m.deadMain() {
+		return
+	}
 	used := m.selected()
 	seen := map[string]bool{}
 	for _, spec := range m.file.Imports {
@@ -77,12 +80,59 @@ func (m *fixer) foreignImports() {
 			m.fix(fmt.Sprintf("the host package is imported as %q, not as %q", host, p), m.replace(spec, text))
 		case len(has) == 0:
 			m.fix(fmt.Sprintf("the import of %q, which nothing uses, is left out", p), m.importLine(spec))
+		case p == "log" && !uses(m.file, "recover"):
+			m.logging(name)
 		default:
 			if to := m.checker.Package(name, has); to != "" && samePackage(p, to) {
 				m.fix(fmt.Sprintf("%q is the path of package %s, not %q", to, name, p), m.replace(spec.Path, strconv.Quote(to)))
 			}
 		}
 	}
+}
+
+// deadMain leaves out a main beside Run that uses a package which is not there: nothing calls it.
+func (m *fixer) deadMain() bool {
+	main, run := m.function("main"), m.function("Run")
+	if main == nil || run == nil || !m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) {
+		return false
+	}
+	foreign, used := false, false
+	ast.Inspect(main, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			for _, spec := range m.file.Imports {
+				_, allowed := m.checker.Names(importPath(spec))
+				foreign = foreign || !allowed && isName(n.X, importName(spec))
+			}
+		case *ast.CallExpr:
+			_, stands := m.parents[n].(*ast.ExprStmt)
+			used = used || isName(n.Fun, "Run") && !stands // for what Run alone does not answer
+		}
+		return true
+	})
+	return foreign && !used && m.fix("main, which nothing calls, is left out", m.without(main))
+}
+
+// logging writes what logs as what prints, and what ends the program as a panic.
+func (m *fixer) logging(name string) {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		s, ok := c.Fun.(*ast.SelectorExpr)
+		if !ok || !isName(s.X, name) {
+			return true
+		}
+		switch s.Sel.Name {
+		case "Print", "Printf", "Println":
+			m.fix("there is no log", m.replace(s, "fmt."+s.Sel.Name))
+		case "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln":
+			format := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(s.Sel.Name, "Fatal"), "Panic"), "ln")
+			m.fix("what ends the program is a panic", m.replace(s, "panic(fmt.Sprint"+format), m.after(c, ")"))
+		}
+		return true
+	})
 }
 
 // samePackage reports whether a path is one of the standard library with another beginning, or with none.

@@ -3,17 +3,23 @@ package fix
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
 	"slices"
 )
 
-// lists gives a list that the program returns, and may not have added to, the value of an empty one: where the method returns lists, nil would be null.
+// lists gives a list that the program returns, and may not have added to, the value of an empty one: nil would be null. Where null is spoken of, in the task or
+// in the text, it may be meant.
 func (m *fixer) lists() {
-	if m.terms.Returns == "array" {
-		m.returnedLists(func(v *types.Var, decl ast.Node, typ string) {
-			m.fix("an empty list is no nil, which would be null", m.replace(decl, v.Name()+" := "+typ+"{}"))
-		})
+	if m.terms.Returns != "array" && (m.terms.Null || aboutNull.MatchString(m.src)) {
+		return
 	}
+	m.returnedLists(func(v *types.Var, decl ast.Node, typ string) {
+		m.fix("an empty list is no nil, which would be null", m.replace(decl, v.Name()+" := "+typ+"{}"))
+	})
 }
+
+// aboutNull matches what a text says of null, but for what it is in Go.
+var aboutNull = regexp.MustCompile(`(?i)\bnull\b|//.*\b(nil|none|nothing)\b`)
 
 // returnedLists finds declarations of lists without a value that Run returns, and that are never compared with nil.
 func (m *fixer) returnedLists(found func(v *types.Var, decl ast.Node, typ string)) {
@@ -80,6 +86,19 @@ func (m *fixer) comparedToNil(v *types.Var) bool {
 		return !found
 	})
 	return found
+}
+
+// functions calls what the program returns without calling it, as in return b.String, nil.
+func (m *fixer) functions() {
+	for _, f := range m.answering() {
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 2 && isGetter(m.Info.TypeOf(r.Results[0])) {
+				m.fix(clip(m.text(r.Results[0]))+" is called", m.after(r.Results[0], "()"))
+			}
+			_, lit := n.(*ast.FuncLit)
+			return !lit
+		})
+	}
 }
 
 // pointers gives what decodes into its argument the place of a variable.

@@ -22,7 +22,7 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 }
 
 // near are names of packages as they are often misremembered.
-var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Int": "sort.Ints", "sort.String": "sort.Strings", "errors.Errorf": "fmt.Errorf", "errors.Newf": "fmt.Errorf",
+var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Runes": "slices.Sort", "sort.Int64s": "slices.Sort", "sort.Int": "sort.Ints", "sort.String": "sort.Strings", "errors.Errorf": "fmt.Errorf", "errors.Newf": "fmt.Errorf",
 	"strings.Contain": "strings.Contains", "strings.Replaces": "strings.ReplaceAll", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal"}
 
 // undefinedOfPackage fixes a name of a package that differs by case, or as near has it.
@@ -74,8 +74,11 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 	}
 	switch t.Underlying().(type) {
 	case *types.Slice:
+		if call != nil {
+			return m.appendMethod(call, s)
+		}
 		name := strings.ToLower(s.Sel.Name)
-		return call == nil && (name == "length" || name == "len") && m.fix("the length is len("+clip(m.text(s.X))+")", m.replace(s, "len("+m.text(s.X)+")"))
+		return (name == "length" || name == "len") && m.fix("the length is len("+clip(m.text(s.X))+")", m.replace(s, "len("+m.text(s.X)+")"))
 	}
 	return false
 }

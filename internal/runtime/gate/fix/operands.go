@@ -1,6 +1,7 @@
 package fix
 
 import (
+	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/token"
@@ -25,13 +26,28 @@ func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
 			}
 		case *ast.AssignStmt:
 			if len(n.Lhs) == 1 && len(n.Rhs) == 1 && n.Tok != token.ASSIGN && n.Tok != token.DEFINE && differ(n.Lhs[0], n.Rhs[0]) {
-				return n.Tok != token.REM_ASSIGN && m.convert(n.Rhs[0], m.Info.TypeOf(n.Lhs[0]))
+				return m.changed(n)
 			}
 		case *ast.BlockStmt:
 			return false
 		}
 	}
 	return false
+}
+
+// changed fixes x += f: of a float64 in an int the sum is a whole number that an int can hold, or ends the call.
+func (m *fixer) changed(n *ast.AssignStmt) bool {
+	x, to := m.text(n.Lhs[0]), m.Info.TypeOf(n.Lhs[0])
+	switch {
+	case n.Tok == token.REM_ASSIGN:
+		return false
+	case !isFloat(m.Info.TypeOf(n.Rhs[0])) || !isWhole(to):
+		return m.convert(n.Rhs[0], to)
+	case n.Tok == token.QUO_ASSIGN || m.like(to) == "" || m.divides() || strings.Contains(x, "("):
+		return false
+	}
+	text := fmt.Sprintf("float64(%s) %s (%s)", x, strings.TrimSuffix(n.Tok.String(), "="), m.text(n.Rhs[0]))
+	return m.useHost(x+" is an integer, so that it has to stay a whole number", m.replace(n, x+" = "+m.asJSON(text, m.origin(n.Rhs[0]), to)))
 }
 
 // mixed fixes x op y.
@@ -45,6 +61,8 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
 		from, to := m.Info.Types[side[0]], m.Info.TypeOf(side[1])
 		switch {
+		case isDuration(to):
+			return n.Op == token.MUL && m.times(side[0], side[1])
 		case isEmptyInterface(from.Type) && !isEmptyInterface(to):
 			return m.convert(side[0], m.operand(n, to))
 		case from.Value != nil && !isString(to), isString(to) && n.Op == token.ADD, isString(to) && isBasic(from.Type, types.Int32),
@@ -58,10 +76,29 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	return false
 }
 
-// remainder fixes x % y of a number of JSON, which has to be whole.
+// times fixes n * time.Hour of a whole number n.
+func (m *fixer) times(n, unit ast.Expr) bool {
+	s, ok := ast.Unparen(unit).(*ast.SelectorExpr)
+	t := m.Info.TypeOf(n)
+	if !ok || !isName(s.X, "time") || m.Info.Types[n].Value != nil || m.quotient(n) {
+		return false
+	}
+	text := m.text(n)
+	if isFloat(t) {
+		text = m.whole(n, types.Typ[types.Int])
+	} else if !isBasic(t, types.Int) && !isBasic(t, types.Int64) || isNamed(t) {
+		return false
+	}
+	return m.useHost(clip(m.text(n))+" is a number of "+m.text(unit), m.replace(n, "time.Duration("+text+")"))
+}
+
+// isDuration reports whether the type is time.Duration.
+func isDuration(t types.Type) bool { return t != nil && types.TypeString(t, nil) == "time.Duration" }
+
+// remainder fixes x % y of numbers of JSON, which have to be whole. What is an integer then may have been meant as a float64, which a division would show.
 func (m *fixer) remainder(n *ast.BinaryExpr) (done bool) {
 	for _, x := range []ast.Expr{n.X, n.Y} {
-		if t := m.Info.TypeOf(x); isFloat(t) && m.Info.Types[x].Value == nil || isEmptyInterface(t) {
+		if t := m.Info.TypeOf(x); isFloat(t) && m.Info.Types[x].Value == nil && !m.divides() || isEmptyInterface(t) {
 			done = m.convert(x, types.Typ[types.Int]) || done
 		}
 	}
@@ -81,15 +118,15 @@ func (m *fixer) operand(n *ast.BinaryExpr, t types.Type) types.Type {
 
 // convert puts the conversion of an expression in its place.
 func (m *fixer) convert(x ast.Expr, to types.Type) bool {
-	if isBasic(m.Info.TypeOf(x), types.Float64) && isWhole(to) && m.madeWhole(x, to) {
-		return true
-	}
 	text := m.converted(x, to)
 	return text != "" && m.useHost(clip(m.text(x))+" is converted: "+clip(text), m.replace(x, text))
 }
 
 // undefinedOperator fixes arithmetic of a number of JSON and another number, and the remainder of one.
 func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string) bool {
+	if u, ok := nearest(path, func(u *ast.UnaryExpr) bool { return match[1] == "!" }); ok {
+		return m.convert(u.X, types.Typ[types.Bool])
+	}
 	n, ok := nearest(path, func(b *ast.BinaryExpr) bool { return b.Op.String() == match[1] })
 	if !ok {
 		return false
@@ -98,6 +135,41 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 		return m.remainder(n)
 	}
 	return isEmptyInterface(m.Info.TypeOf(n.X)) != isEmptyInterface(m.Info.TypeOf(n.Y)) && m.mixed(n)
+}
+
+// condition fixes if x of a value of JSON.
+func (m *fixer) condition(_ types.Error, path []ast.Node, _ []string) bool {
+	s, ok := nearest[*ast.IfStmt](path, nil)
+	return ok && m.convert(s.Cond, types.Typ[types.Bool])
+}
+
+// power fixes a ** b of float64: it binds more than * and /.
+func (m *fixer) power(_ types.Error, path []ast.Node, _ []string) bool {
+	star, ok := nearest[*ast.StarExpr](path, nil)
+	if !ok {
+		return false
+	}
+	b, ok := m.parents[star].(*ast.BinaryExpr)
+	if !ok || b.Op != token.MUL || b.Y != star || b.OpPos+1 != star.Pos() {
+		return false
+	}
+	base := b.X
+	if left, ok := base.(*ast.BinaryExpr); ok {
+		base = left.Y
+	}
+	if next, ok := m.parents[b].(*ast.BinaryExpr); ok && next.X == b {
+		if _, chain := next.Y.(*ast.StarExpr); chain {
+			return false
+		}
+	}
+	switch base.(type) {
+	case *ast.UnaryExpr, *ast.StarExpr:
+		return false
+	}
+	if !isFloat(m.Info.TypeOf(base)) || !isFloat(m.Info.TypeOf(star.X)) && m.Info.Types[star.X].Value == nil {
+		return false
+	}
+	return m.fix("** is math.Pow", edit{m.offset(base.Pos()), m.offset(star.End()), "math.Pow(" + m.text(base) + ", " + m.text(star.X) + ")"})
 }
 
 // truncatedConstant fixes n * 0.5 of an int n.

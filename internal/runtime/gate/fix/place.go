@@ -17,9 +17,6 @@ func (m *fixer) operandAt(e types.Error, path []ast.Node) (out ast.Expr) {
 			out = x
 		}
 	}
-	if out == nil {
-		out = m.starting(path, e.Pos)
-	}
 	return out
 }
 
@@ -44,10 +41,6 @@ func (m *fixer) wanted(x ast.Expr) types.Type {
 				return m.Info.TypeOf(results[i].typ)
 			}
 		}
-	case *ast.KeyValueExpr:
-		return m.elementType(p, x)
-	case *ast.CompositeLit:
-		return m.elementType(p, x)
 	case *ast.IndexExpr:
 		if t := m.Info.TypeOf(p.X); t != nil && p.Index == x {
 			if mt, ok := t.Underlying().(*types.Map); ok {
@@ -87,40 +80,6 @@ func (m *fixer) parameterType(c *ast.CallExpr, x ast.Expr) types.Type {
 			return sig.Params().At(last).Type().(*types.Slice).Elem()
 		case i <= last:
 			return sig.Params().At(i).Type()
-		}
-	}
-	return nil
-}
-
-// elementType is the type of an element of a composite literal.
-func (m *fixer) elementType(p ast.Node, x ast.Expr) types.Type {
-	lit, isLit := p.(*ast.CompositeLit)
-	kv, isPair := p.(*ast.KeyValueExpr)
-	if isPair {
-		lit, isLit = m.parents[kv].(*ast.CompositeLit)
-	}
-	if !isLit || m.Info.TypeOf(lit) == nil {
-		return nil
-	}
-	t := m.Info.TypeOf(lit).Underlying()
-	if ptr, ok := t.(*types.Pointer); ok {
-		t = ptr.Elem().Underlying()
-	}
-	switch t := t.(type) {
-	case *types.Map:
-		if isPair && kv.Key == x {
-			return t.Key()
-		}
-		return t.Elem()
-	case *types.Slice:
-		return t.Elem()
-	case *types.Array:
-		return t.Elem()
-	case *types.Struct:
-		for i := range t.NumFields() {
-			if isPair && isName(kv.Key, t.Field(i).Name()) || !isPair && i < len(lit.Elts) && lit.Elts[i] == x {
-				return t.Field(i).Type()
-			}
 		}
 	}
 	return nil

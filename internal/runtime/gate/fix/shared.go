@@ -100,9 +100,8 @@ func (m *fixer) reads(x ast.Expr, place string) bool {
 	switch p := m.parents[x].(type) {
 	case *ast.RangeStmt, *ast.BinaryExpr:
 		return true
-	case *ast.ReturnStmt:
-		_, run := m.resultsOf(p)
-		return run
+	case *ast.KeyValueExpr, *ast.CompositeLit, *ast.ReturnStmt:
+		return m.returns(p)
 	case *ast.IndexExpr:
 		return p.X == x && !m.isSet(p)
 	case *ast.AssignStmt:
@@ -118,6 +117,18 @@ func (m *fixer) reads(x ast.Expr, place string) bool {
 		_, stands := m.parents[p].(*ast.ExprStmt)
 		id, builtin := p.Fun.(*ast.Ident)
 		return !stands && !m.ownFunction(p) && (!builtin || id.Name != "copy")
+	}
+	return false
+}
+
+// returns reports whether a node is what Run returns, or a list or an object in it.
+func (m *fixer) returns(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.KeyValueExpr, *ast.CompositeLit:
+		return m.returns(m.parents[n])
+	case *ast.ReturnStmt:
+		_, run := m.resultsOf(n)
+		return run
 	}
 	return false
 }

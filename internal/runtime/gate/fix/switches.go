@@ -52,7 +52,7 @@ func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 			if like == "" || taken[kind] || m.handled(subject.X, kind, true) {
 				continue
 			}
-			if kind != "number" && m.sharedCase(n, c.(*ast.CaseClause), kind) {
+			if kind != "number" { // a list that is changed would be a copy
 				m.name(t, "case "+clip(m.text(t))+" never holds: of decoded JSON lists are []any, objects map[string]any; take those, then convert the items")
 				continue
 			}
@@ -63,20 +63,6 @@ func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 	if len(likes) > 0 {
 		m.useHost("JSON has no values of these cases: they are converted", m.replace(subject.X, "recurgent.Case("+m.text(subject.X)+", "+strings.Join(likes, ", ")+")"))
 	}
-}
-
-// sharedCase reports whether lists or objects are not to be converted for a case: another case takes them too, or the program has them elsewhere or changes them.
-func (m *fixer) sharedCase(n *ast.TypeSwitchStmt, c *ast.CaseClause, kind string) bool {
-	cases := 0
-	for _, o := range n.Body.List {
-		for _, t := range o.(*ast.CaseClause).List {
-			if jsonKind(m.Info.TypeOf(t)) == kind {
-				cases++
-			}
-		}
-	}
-	v, _ := m.Info.Implicits[c].(*types.Var)
-	return cases > 1 || m.countText(m.text(switched(n).X)) > 1 || v != nil && !m.onlyRead(v, "")
 }
 
 // comparison fixes x == 5 of decoded JSON, whose numbers are float64 and equal no int.
@@ -95,28 +81,4 @@ func (m *fixer) comparison(n *ast.BinaryExpr) {
 func (m *fixer) isInt(e ast.Expr) bool {
 	t := m.Info.TypeOf(e)
 	return t != nil && (types.Identical(t, types.Typ[types.Int]) || types.Identical(t, types.Typ[types.UntypedInt]))
-}
-
-// intCases fixes a switch about decoded JSON whose cases are ints.
-func (m *fixer) intCases(n *ast.SwitchStmt) {
-	if n.Tag == nil {
-		return
-	}
-	if _, ok := m.isJSON(n.Tag); !ok {
-		return
-	}
-	ints := 0
-	for _, c := range n.Body.List {
-		for _, e := range c.(*ast.CaseClause).List {
-			if t := m.Info.TypeOf(e); t != nil && types.Identical(t, types.Typ[types.Float64]) {
-				return
-			}
-			if m.isInt(e) {
-				ints++
-			}
-		}
-	}
-	if ints > 0 {
-		m.useHost("numbers of JSON are float64 and equal no int: it is converted", m.replace(n.Tag, "recurgent.As("+m.text(n.Tag)+", 0)"))
-	}
 }

@@ -17,7 +17,7 @@ func (m *fixer) syntax(err error) {
 		if e.Pos.Offset > len(m.src) || i > 0 && !strings.HasPrefix(e.Msg, "missing ',' before newline") {
 			continue
 		}
-		for _, rule := range []func(*scanner.Error) bool{m.comma, m.brokenLine} {
+		for _, rule := range []func(*scanner.Error) bool{m.comma, m.nested, m.brokenLine} {
 			if rule(e) {
 				break
 			}
@@ -59,4 +59,16 @@ func (m *fixer) brokenLine(e *scanner.Error) bool {
 		return false
 	}
 	return m.fix("the brace stands on the line that it belongs to", edit{begin + g[2], begin + g[3], " "})
+}
+
+var namedFunction = regexp.MustCompile(`^\s*func (\w+)\(`)
+
+// nested writes a function that is declared within one as a variable.
+func (m *fixer) nested(e *scanner.Error) bool {
+	line, begin := m.lineAt(e)
+	g := namedFunction.FindStringSubmatchIndex(line)
+	if g == nil || !strings.HasPrefix(e.Msg, "expected '('") || strings.Count(m.src, "func "+line[g[2]:g[3]]+"(") > 1 {
+		return false
+	}
+	return m.fix("a function within one is a variable", edit{begin + g[2] - len("func "), begin + g[3], line[g[2]:g[3]] + " := func"})
 }

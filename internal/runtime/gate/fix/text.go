@@ -16,6 +16,8 @@ func (m *fixer) wholeText() {
 		m.fix("the package clause was missing", edit{0, 0, "package tool\n\n"})
 	case len(clauses) > 1:
 		m.join(clauses)
+	case len(clauses) == 1 && first >= 0:
+		m.fix("the package clause comes first", edit{0, len(m.src), m.src[clauses[0].from:] + "\n\n" + m.src[:clauses[0].from]})
 	case len(clauses) == 1 && clauses[0].name != "tool" && m.begun():
 		c := clauses[0]
 		m.fix("", edit{c.nameAt, c.nameAt + len(c.name), "tool"})

@@ -2,10 +2,10 @@ package fix
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 	"regexp"
 	"strings"
+	"sync"
 
 	"golang.org/x/tools/go/ast/astutil"
 )
@@ -17,25 +17,31 @@ type rule struct {
 }
 
 // rules are tried in order.
-var rules = []rule{
-	{regexp.MustCompile(`^undefined: (\w+)$`), (*fixer).undefinedName},
-	{regexp.MustCompile(`^undefined: (\w+)\.(\w+)(?: \(but have \w+\))?$`), (*fixer).undefinedOfPackage},
-	{regexp.MustCompile(`undefined \(type (.+?) has no (?:field or )?method (\w+)`), (*fixer).undefinedMember},
-	{regexp.MustCompile(`^(not enough|too many) arguments in call to (.+)`), (*fixer).argumentCount},
-	{regexp.MustCompile(`^(not enough|too many) return values`), (*fixer).returnCount},
-	{regexp.MustCompile(`^missing return`), (*fixer).missingReturn},
-	{regexp.MustCompile(`^assignment mismatch: (\d+) variables? but .*returns? (\d+) values?`), (*fixer).assignCount},
-	{regexp.MustCompile(`^no new variables on left side of :=`), (*fixer).noNewVariables},
-	{regexp.MustCompile(`truncated`), (*fixer).truncatedConstant},
-	{regexp.MustCompile(`mismatched types`), (*fixer).mismatched},
-	{regexp.MustCompile(`operator (\S+) not defined on`), (*fixer).undefinedOperator},
-	{regexp.MustCompile(`^cannot use nil as (.+) value in return statement`), (*fixer).nilResult},
-	{regexp.MustCompile(`^cannot use (?s:.+) as (?s:.+) value in`), (*fixer).cannotUse},
-	{regexp.MustCompile(`^cannot convert`), (*fixer).cannotConvert},
-	{regexp.MustCompile(`^cannot range over`), (*fixer).cannotRange},
-	{regexp.MustCompile(`cannot index`), (*fixer).cannotIndex},
-	{regexp.MustCompile(`^invalid argument: .* must be integer`), (*fixer).mustBeInteger},
-}
+var rules = sync.OnceValue(func() []rule {
+	return []rule{
+		{regexp.MustCompile(`^undefined: (\w+)$`), (*fixer).undefinedName},
+		{regexp.MustCompile(`^undefined: (\w+)\.(\w+)(?: \(but have \w+\))?$`), (*fixer).undefinedOfPackage},
+		{regexp.MustCompile(`undefined \(type (.+?) has no (?:field or )?method (\w+)`), (*fixer).undefinedMember},
+		{regexp.MustCompile(`^(not enough|too many) arguments in call to (.+)`), (*fixer).argumentCount},
+		{regexp.MustCompile(`^(not enough|too many) return values`), (*fixer).returnCount},
+		{regexp.MustCompile(`^missing return`), (*fixer).missingReturn},
+		{regexp.MustCompile(`\(no value\) used as value`), (*fixer).sorted},
+		{regexp.MustCompile(`^append\((?s:.*) is not used$`), (*fixer).appended},
+		{regexp.MustCompile(`^assignment mismatch: (\d+) variables? but .*returns? (\d+) values?`), (*fixer).assignCount},
+		{regexp.MustCompile(`^no new variables on left side of :=`), (*fixer).noNewVariables},
+		{regexp.MustCompile(`truncated`), (*fixer).truncatedConstant},
+		{regexp.MustCompile(`mismatched types`), (*fixer).mismatched},
+		{regexp.MustCompile(`cannot indirect`), (*fixer).power},
+		{regexp.MustCompile(`^non-boolean condition in if`), (*fixer).condition},
+		{regexp.MustCompile(`operator (\S+) not defined on`), (*fixer).undefinedOperator},
+		{regexp.MustCompile(`^cannot use nil as (.+) value in return statement`), (*fixer).nilResult},
+		{regexp.MustCompile(`^cannot use (?s:.+) as (?s:.+) value in`), (*fixer).cannotUse},
+		{regexp.MustCompile(`^cannot convert`), (*fixer).cannotConvert},
+		{regexp.MustCompile(`^cannot range over`), (*fixer).cannotRange},
+		{regexp.MustCompile(`cannot index`), (*fixer).cannotIndex},
+		{regexp.MustCompile(`^invalid argument: .* must be integer`), (*fixer).mustBeInteger},
+	}
+})
 
 // at returns the nodes around the place of an error, the innermost first, and its message.
 func (m *fixer) at(e types.Error) ([]ast.Node, string) {
@@ -56,7 +62,7 @@ func (m *fixer) typeError(e types.Error) {
 		m.fix("main, which nothing calls, is left out", m.without(main))
 		return
 	}
-	for _, r := range rules {
+	for _, r := range rules() {
 		if match := r.message.FindStringSubmatch(message); match != nil && r.fix(m, e, path, match) {
 			return
 		}
@@ -75,16 +81,6 @@ func nearest[N ast.Node](path []ast.Node, good func(N) bool) (N, bool) {
 	}
 	var none N
 	return none, false
-}
-
-// starting returns the outermost expression that begins at a place, such as the operand that an error names.
-func (m *fixer) starting(path []ast.Node, pos token.Pos) (out ast.Expr) {
-	for _, n := range path {
-		if x, ok := n.(ast.Expr); ok && x.Pos() == pos {
-			out = x
-		}
-	}
-	return out
 }
 
 // resultsOf returns the results of the function that a node is in, and whether that is the function Run itself.

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"strings"
 )
 
 // variable returns what an expression names, if that is a variable.
@@ -48,34 +47,6 @@ func (m *fixer) definition(v *types.Var) (def ast.Node, value ast.Expr) {
 		return def == nil
 	})
 	return def, value
-}
-
-// madeWhole converts a number of JSON where an integer is wanted: there it has to be a whole one, and elsewhere it stays as it is.
-func (m *fixer) madeWhole(x ast.Expr, to types.Type) bool {
-	value := ast.Unparen(x)
-	if v := m.variable(x); v != nil {
-		_, value = m.definition(v)
-	}
-	a, ok := value.(*ast.TypeAssertExpr)
-	if !ok || a.Type == nil || !isEmptyInterface(m.Info.TypeOf(a.X)) || !isName(a.Type, "float64") || m.reduced(m.variable(x)) {
-		return false
-	}
-	text := m.asJSON(m.text(x), m.origin(a.X)|m.origin(x), to)
-	return text != "" && m.useHost(clip(m.text(x))+" has to be a whole number here", m.replace(x, text))
-}
-
-// reduced reports whether the program divides a variable to set it: of an integer that would drop the fraction.
-func (m *fixer) reduced(v *types.Var) bool {
-	found := false
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		as, ok := n.(*ast.AssignStmt)
-		if ok && v != nil && m.variable(as.Lhs[0]) == v && as.Tok != token.DEFINE {
-			_, quotient := ast.Unparen(as.Rhs[0]).(*ast.BinaryExpr)
-			found = found || as.Tok == token.QUO_ASSIGN || quotient && strings.Contains(m.text(as.Rhs[0]), "/")
-		}
-		return !found
-	})
-	return found
 }
 
 func mentions(m *fixer, e ast.Node, v *types.Var) bool {
@@ -149,51 +120,4 @@ func (m *fixer) fieldOf(e ast.Expr) *types.Var {
 		return m.variable(e.Sel)
 	}
 	return nil
-}
-
-// wholes converts numbers of JSON where an error says that an integer is wanted: as an index or a length, for a remainder, in the place of an int.
-func (m *fixer) wholes(e types.Error) {
-	path, message := m.at(e)
-	if len(path) == 0 {
-		return
-	}
-	if x := m.operandAt(e, path); x != nil && isFloat(m.Info.TypeOf(x)) && (strings.Contains(message, "must be integer") || isWhole(m.wanted(x))) {
-		m.convert(x, types.Typ[types.Int])
-		return
-	}
-	for _, n := range path {
-		b, ok := n.(*ast.BinaryExpr)
-		if !ok || b.Op != token.REM && !m.wholeWanted(b) {
-			continue
-		}
-		for _, x := range []ast.Expr{b.X, b.Y} {
-			if isFloat(m.Info.TypeOf(x)) {
-				m.madeWhole(x, types.Typ[types.Int])
-			}
-		}
-		return
-	}
-}
-
-// wholeWanted reports whether an expression is a part of one that has to be an integer.
-func (m *fixer) wholeWanted(x ast.Expr) bool {
-	for {
-		switch p := m.parents[x].(type) {
-		case *ast.BinaryExpr:
-			if p.Op == token.LSS || p.Op == token.GTR || p.Op == token.LEQ || p.Op == token.GEQ || p.Op == token.EQL || p.Op == token.NEQ {
-				return false
-			}
-			x = p
-		case *ast.ParenExpr:
-			x = p
-		case *ast.IndexExpr:
-			t := m.Info.TypeOf(p.X)
-			_, list := t.(*types.Slice)
-			return p.Index == x && (list || isString(t))
-		case *ast.SliceExpr:
-			return p.X != x
-		default:
-			return isWhole(m.wanted(x))
-		}
-	}
 }

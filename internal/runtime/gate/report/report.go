@@ -76,7 +76,9 @@ func (f *Facts) NamesHistory() bool {
 // Terms is what is known of a program beside its text when it is fixed. The zero value is nothing.
 type Terms struct {
 	Parameters []Parameter `json:"parameters,omitempty"` // as declared, in positional order
-	Returns    string      `json:"returns,omitempty"`    // JSON type of the value, as declared or as the contract has it; "" where that is not known, or may be null
+	Method     string      `json:"method,omitempty"`
+	Null       bool        `json:"null,omitempty"`    // the contract or the declaration speaks of null
+	Returns    string      `json:"returns,omitempty"` // JSON type of the value, as declared or as the contract has it; "" where that is not known, or may be null
 }
 
 // A Parameter is one that a program's author has declared.

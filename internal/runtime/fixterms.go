@@ -1,0 +1,40 @@
+package runtime
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+)
+
+// fixTerms is what the gate needs to know of a program in order to repair it.
+func (w *writer) fixTerms(d agent.Declaration) report.Terms {
+	t := report.Terms{Method: w.method, Null: aboutNull.Match(d.Returns)}
+	if k := w.terms.contract; k != nil {
+		t.Returns = returnedType(k.Deliverable)
+		t.Null = t.Null || aboutNull.MatchString(k.Purpose) || aboutNull.Match(k.Deliverable) || aboutNull.Match(k.Acceptance)
+	}
+	if t.Returns == "" {
+		t.Returns = returnedType(d.Returns)
+	}
+	for _, p := range d.Listed() {
+		t.Parameters = append(t.Parameters, report.Parameter{Name: p.Name, Optional: !p.Required})
+	}
+	return t
+}
+
+// aboutNull matches what says that a method may answer with null.
+var aboutNull = regexp.MustCompile(`(?i)\b(null|nil|none|nothing)\b`)
+
+// returnedType is the one JSON type that a schema lets through; "" for another schema.
+func returnedType(schema json.RawMessage) string {
+	var s struct {
+		Type json.RawMessage `json:"type"`
+	}
+	var one string
+	if json.Unmarshal(schema, &s) != nil || json.Unmarshal(s.Type, &one) != nil {
+		return ""
+	}
+	return one
+}

@@ -1,0 +1,103 @@
+package fix
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// isFresh reports whether a variable's list is known by that name alone: the function makes it, and neither keeps it elsewhere nor gives it away before it
+// returns. Then it is no matter whether it is changed or copied.
+func (m *fixer) isFresh(v *types.Var) bool {
+	if v == nil || isNamed(v.Type()) || v.Parent() == nil || v.Parent() == m.Pkg.Scope() || v.IsField() {
+		return false
+	}
+	def, value := m.definition(v)
+	if def == nil || value != nil && !m.makesList(value, v) {
+		return false
+	}
+	for id, obj := range m.Info.Uses {
+		if obj == v && !m.ofOwner(id, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// makesList reports whether an expression is a new list, or the variable's with more in it.
+func (m *fixer) makesList(x ast.Expr, v *types.Var) bool {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.CompositeLit:
+		return true
+	case *ast.CallExpr:
+		return isName(x.Fun, "make") || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting.MatchString(m.text(x.Fun)) && m.variable(x.Args[0]) == v
+	}
+	return isName(x, "nil")
+}
+
+// readers are functions that return nothing of the list that they are given.
+var readers = regexp.MustCompile(`^(?:len|cap|strings\.\w+|fmt\.\w+|slices\.(?:Contains|Index|Max|Min))$`)
+
+// ofOwner reports whether a use of the variable leaves its list with it.
+func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
+	switch p := m.parents[id].(type) {
+	case *ast.IndexExpr:
+		return p.X == id
+	case *ast.RangeStmt:
+		return p.X == id
+	case *ast.BinaryExpr, *ast.SelectorExpr:
+		return true
+	case *ast.ReturnStmt:
+		t, _ := m.resultsOf(p)
+		_, declared := m.parents[t].(*ast.FuncDecl)
+		return declared
+	case *ast.AssignStmt:
+		i := slices.Index(p.Lhs, ast.Expr(id))
+		return i >= 0 && len(p.Lhs) == len(p.Rhs) && m.makesList(p.Rhs[i], v)
+	case *ast.CallExpr:
+		if isName(p.Fun, "append") || sorting.MatchString(m.text(p.Fun)) {
+			as, set := m.parents[p].(*ast.AssignStmt)
+			_, stands := m.parents[p].(*ast.ExprStmt)
+			return p.Args[0] == id && (stands || !set && !isName(p.Fun, "append") || set && len(as.Lhs) == 1 && m.variable(as.Lhs[0]) == v)
+		}
+		return readers.MatchString(m.text(p.Fun))
+	}
+	return false
+}
+
+// appendMethod writes list.append(x) as Go has it.
+func (m *fixer) appendMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
+	_, stands := m.parents[call].(*ast.ExprStmt)
+	if !stands || len(call.Args) != 1 || !slices.Contains([]string{"append", "push", "add"}, strings.ToLower(s.Sel.Name)) || !m.isFresh(m.variable(s.X)) {
+		return false
+	}
+	x := m.text(s.X)
+	return m.fix("append returns the list", m.replace(call, x+" = append("+x+", "+m.text(call.Args[0])+")"))
+}
+
+// appended fixes append(list, x) that stands alone.
+func (m *fixer) appended(_ types.Error, path []ast.Node, _ []string) bool {
+	c, ok := nearest(path, func(c *ast.CallExpr) bool { return isName(c.Fun, "append") })
+	return ok && len(c.Args) > 0 && m.isFresh(m.variable(c.Args[0])) && m.fix("append returns the list", m.before(c, m.text(c.Args[0])+" = "))
+}
+
+var sorting = regexp.MustCompile(`^(?:sort\.(?:Strings|Ints|Float64s|Slice|SliceStable)|slices\.(?:Sort|SortFunc|SortStableFunc|Reverse))$`)
+
+// sorted fixes return sort.Strings(list), nil and list = sort.Strings(list): it changes the list and returns nothing.
+func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
+	c, ok := nearest(path, func(c *ast.CallExpr) bool { return sorting.MatchString(m.text(c.Fun)) })
+	if !ok || !m.isFresh(m.variable(c.Args[0])) {
+		return false
+	}
+	list := m.text(c.Args[0])
+	switch p := m.parents[c].(type) {
+	case *ast.ReturnStmt:
+		return p.Results[0] == c && m.fix(m.text(c.Fun)+" returns nothing", m.before(p, m.text(c)+"\n"), m.replace(c, list))
+	case *ast.AssignStmt:
+		return p.Tok == token.ASSIGN && len(p.Lhs) == 1 && m.text(p.Lhs[0]) == list && m.fix(m.text(c.Fun)+" returns nothing", m.replace(p, m.text(c)))
+	}
+	return false
+}

@@ -1,0 +1,68 @@
+package fix
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// inMemory has Run convert a list or an object of the session's memory where it lies, before all else: then the program finds there what it asserts, under all of
+// its names. It does where the program asserts that type alone of it, and gives the memory to nobody.
+func (m *fixer) inMemory(n *ast.TypeAssertExpr, like string) bool {
+	place := m.text(n.X)
+	convert := "Held(" + place + ", " + like + ")"
+	if strings.Contains(m.src, convert) {
+		return true
+	}
+	ix, ok := n.X.(*ast.IndexExpr)
+	run := m.function("Run")
+	if !ok || constantText(ix.Index) == "" || run == nil || !m.isMemory(ix.X) || !m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) ||
+		m.text(ix.X) != fieldsOf(run.Type.Params)[0].name+".Context" || !m.onlyAsserted(ix, m.Info.TypeOf(n.Type)) {
+		return false
+	}
+	at := m.offset(run.Body.Lbrace) + 1
+	return m.useHost(fmt.Sprintf("JSON has no %s: that of the memory is converted", m.text(n.Type)), edit{at, at, "\nif " + place + " != nil {\n" + place + " = recurgent." + convert + "\n}\n"})
+}
+
+// isMemory reports whether an expression is call.Context.
+func (m *fixer) isMemory(x ast.Expr) bool {
+	s, ok := x.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	owner, name := m.hostMember(s)
+	return owner+"."+name == "Call.Context"
+}
+
+// onlyAsserted reports whether the program does nothing with the memory but set its members and look at them, and with this one but set it and assert the type.
+func (m *fixer) onlyAsserted(ix *ast.IndexExpr, t types.Type) bool {
+	only := true
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		x, ok := n.(*ast.SelectorExpr)
+		if !ok || !m.isMemory(x) {
+			return only
+		}
+		member, ok := m.parents[x].(*ast.IndexExpr)
+		if !ok || constantText(member.Index) == "" {
+			only = false
+			return false
+		}
+		if constantText(member.Index) != constantText(ix.Index) {
+			return only
+		}
+		switch p := m.parents[member].(type) {
+		case *ast.TypeAssertExpr:
+			only = p.Type != nil && types.Identical(m.Info.TypeOf(p.Type), t)
+		case *ast.AssignStmt:
+			only = slices.Contains(p.Lhs, ast.Expr(member))
+		case *ast.BinaryExpr:
+			only = isName(p.Y, "nil")
+		default:
+			only = false
+		}
+		return only
+	})
+	return only
+}
