@@ -6,6 +6,8 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // inMemory has Run convert a list or an object of the session's memory where it lies, before all else: then the program finds there what it asserts, under all of
@@ -18,7 +20,7 @@ func (m *fixer) inMemory(n *ast.TypeAssertExpr, like string) bool {
 	}
 	ix, ok := n.X.(*ast.IndexExpr)
 	run := m.function("Run")
-	if !ok || constantText(ix.Index) == "" || run == nil || !m.isMemory(ix.X) || !m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) ||
+	if !ok || constantText(ix.Index) == "" || constantText(ix.Index) == report.ContextHistory || run == nil || !m.isMemory(ix.X) || !m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) ||
 		m.text(ix.X) != fieldsOf(run.Type.Params)[0].name+".Context" || !m.onlyAsserted(ix, m.Info.TypeOf(n.Type)) {
 		return false
 	}
