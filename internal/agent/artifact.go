@@ -152,7 +152,7 @@ type Generation struct {
 	ExtrinsicFailureCount int64  `json:"extrinsic_failure_count"`
 	AuthoredErrorCount    int64  `json:"authored_error_count"`
 	Window                string `json:"window"`                    // counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
-	AuthoredStreak        int    `json:"authored_streak,omitempty"` // authored errors in a row
+	AuthoredStreak        int    `json:"authored_streak,omitempty"` // authored errors in a row, without honest ones
 	DriftStreak           int    `json:"drift_streak,omitempty"`    // results in a row that may come of a changed source
 	UnknownStreak         int    `json:"unknown_streak,omitempty"`  // calls in a row that failed with keywords which the program does not read
 

@@ -75,7 +75,7 @@ func (g *Generation) streak(c ArtifactChange) {
 	switch {
 	case c.Result == ClassOK:
 		g.AuthoredStreak, g.DriftStreak = 0, 0
-	case c.Result == ClassAuthored:
+	case c.Result == ClassAuthored && !Honest(c.ErrorType):
 		g.AuthoredStreak++
 	}
 	if c.Drifting {

@@ -42,6 +42,7 @@ const (
 	ErrInvalidHistoryValue    = "invalid_history_value"
 	ErrInvalidHistoryElement  = "invalid_history_element"
 	ErrFileNotFound           = "file_not_found"
+	ErrNotFound               = "not_found" // authored only
 )
 
 // ErrorTypes lists the runtime's error types.
@@ -65,7 +66,18 @@ func IsErrorType(t string) bool {
 	return true
 }
 
-// Retriable reports whether an error of that type is worth the caller's second try by default.
+// Honest reports whether a program says by an error of that type that there is nothing to give, not that it failed: such errors never ask for
+// another program.
+func Honest(errorType string) bool {
+	switch errorType {
+	case ErrLowUtility, ErrWrongToolBoundary, ErrUnsupportedCapability, ErrNotFound:
+		return true
+	}
+	return false
+}
+
+// Retriable reports whether a failure of that type may pass by itself, so that the same call may succeed later, where nothing more is known of it. A
+// program that used up its own time or memory would do so again.
 func Retriable(errorType string) bool {
 	switch errorType {
 	case ErrProvider, ErrTimeout, ErrInvalidCode, ErrRunnerCrash, ErrResourceExhausted:

@@ -23,6 +23,8 @@ type Evidence struct {
 	Fetches      []sandbox.Fetch
 	Nested       map[string]string // shapes of nested values, by role.method
 	Shapes       map[string]string // of fetched bodies and nested values at the last ok run, by shapeKey
+	Outlines     map[string]string // of the bodies, in words
+	Words        map[string]bool   // of the program's texts: the names in markup that count
 	Answered     bool              // the program once answered this input ok, from a source
 	Streak       int               // results in a row before this one that may come of a changed source
 	DriftAfter   int               // how many in a row count as drift; 0: 2
@@ -50,11 +52,16 @@ func classify(e Evidence) agent.Class {
 // defaultDriftAfter is the policy's drift_after where evidence names none.
 const defaultDriftAfter = 2
 
-// Drifting reports whether the failure may come of a source that changed, judged by behaviour: after a good fetch from a
-// source that the program used to answer from, for an input that it once answered ok, or with another shape than then.
-// Honest errors for new inputs are no drift.
+// Drifting reports whether the failure may come of a source that changed, after a good fetch from a source that the program used to answer from:
+// what came in has another shape than then, or the program cannot read it, for an input that it once answered ok. An honest error about data of
+// the shape of always is no drift, however often.
 func Drifting(e Evidence) bool {
-	return !e.Interrupted && usedSource(e) && (e.Answered || drifted(e)) && !slices.ContainsFunc(e.Fetches, outsideFailed)
+	return !e.Interrupted && usedSource(e) && (drifted(e) || e.Answered && unreadable(e)) && !slices.ContainsFunc(e.Fetches, outsideFailed)
+}
+
+// unreadable reports whether the program could not read what it had: it says so, panicked, or returned an error that is not its own.
+func unreadable(e Evidence) bool {
+	return e.ErrorType == agent.ErrParseFailed || !e.Authored && (e.ErrorType == agent.ErrExecution || e.ErrorType == agent.ErrTool)
 }
 
 // usedSource reports whether something came in well from a source of the last ok run.
@@ -84,16 +91,22 @@ func overLimit(f sandbox.Fetch) bool { return f.ErrorKind == "timeout" || f.Erro
 // drifted reports whether something that came in well has another shape than at the last ok run.
 func drifted(e Evidence) bool {
 	for _, f := range e.Fetches {
-		if was, ok := e.Shapes[shapeKey(f)]; ok && good(f) && was != f.Shape {
+		if _, ok := e.Shapes[shapeKey(f)]; ok && good(f) && !e.keeps(&f) {
 			return true
 		}
 	}
 	for tool, shape := range e.Nested {
-		if was, ok := e.Shapes[tool]; ok && was != shape {
+		if was, ok := e.Shapes[tool]; ok && !keepsShape(was, shape) {
 			return true
 		}
 	}
 	return false
+}
+
+// keeps reports whether what came in has the shape that the source had at the last ok run.
+func (e *Evidence) keeps(f *sandbox.Fetch) bool {
+	key := shapeKey(*f)
+	return f.Keeps(e.Shapes[key], e.Outlines[key], e.Words)
 }
 
 // shapeKey names a source: its URL without query and fragment.
@@ -111,8 +124,7 @@ func withoutQuery(url string) string {
 func changedSources(e Evidence) (out []string) {
 	var used []string
 	for _, f := range e.Fetches {
-		was, known := e.Shapes[shapeKey(f)]
-		if !known || !good(f) {
+		if _, known := e.Shapes[shapeKey(f)]; !known || !good(f) {
 			continue
 		}
 		names := []string{shapeKey(f)}
@@ -120,7 +132,7 @@ func changedSources(e Evidence) (out []string) {
 			names = append(names, withoutQuery(f.Asked))
 		}
 		used = append(used, names...)
-		if was != f.Shape {
+		if !e.keeps(&f) {
 			out = append(out, names...)
 		}
 	}
@@ -148,36 +160,33 @@ func sourcesOf(a *agent.Artifact, g *agent.Generation) []string {
 // maxShapes bounds what is remembered of the sources of one run.
 const maxShapes = 16
 
-// outlinesOf are the shapes of what was fetched, in words.
-func outlinesOf(fetches []sandbox.Fetch) map[string]string {
-	var out map[string]string
-	for _, f := range fetches {
-		if f.Outline == "" || !good(f) || len(out) >= maxShapes {
+// remembered are the shapes of an ok run and their outlines, at most 16 sources; nil when nothing came in. Where a source still has the shape that the
+// same owner's evidence holds, the fuller form stays: an empty list says less than a full one.
+func (e *Evidence) remembered(same bool) (shapes, outlines map[string]string) {
+	if len(e.Fetches) == 0 && len(e.Nested) == 0 {
+		return nil, nil
+	}
+	shapes = map[string]string{}
+	for i := range e.Fetches {
+		f := &e.Fetches[i]
+		if !good(*f) || len(shapes) >= maxShapes {
 			continue
 		}
-		if out == nil {
-			out = map[string]string{}
+		key, form, outline := shapeKey(*f), f.Form(e.Words), f.Outline
+		if was, known := e.Shapes[key]; known && same && len(was) >= len(form) && e.keeps(f) {
+			form, outline = was, e.Outlines[key]
 		}
-		out[shapeKey(f)] = f.Outline
-	}
-	return out
-}
-
-// shapesOf remembers the shapes of an ok run, at most 16 of them; nil when nothing came in.
-func shapesOf(fetches []sandbox.Fetch, nested map[string]string) map[string]string {
-	if len(fetches) == 0 && len(nested) == 0 {
-		return nil
-	}
-	out := map[string]string{}
-	for _, f := range fetches {
-		if len(out) < maxShapes && good(f) {
-			out[shapeKey(f)] = f.Shape
+		if shapes[key] = form; outline != "" {
+			if outlines == nil {
+				outlines = map[string]string{}
+			}
+			outlines[key] = outline
 		}
 	}
-	for tool, shape := range nested {
-		if len(out) < maxShapes {
-			out[tool] = shape
+	for tool, shape := range e.Nested {
+		if len(shapes) < maxShapes {
+			shapes[tool] = shape
 		}
 	}
-	return out
+	return shapes, outlines
 }

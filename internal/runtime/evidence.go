@@ -22,10 +22,11 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
 		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: cmp.Or(got.Outline, got.Shape)}
 		key := shapeKey(got)
-		if was, known := g.Shapes[key]; known && (was != got.Shape || g.Outlines[key] != "" && g.Outlines[key] != got.Outline) {
+		outline := g.Outlines[key]
+		if was, known := g.Shapes[key]; known && (outline != "" && outline != got.Outline || !got.Keeps(was, outline, c.r.words.of(g))) {
 			s.WasShape = shapeOfAnother
 			if c.reader() == cmp.Or(g.ShapesOwner, agent.LocalOwner) {
-				s.WasShape = cmp.Or(g.Outlines[key], was)
+				s.WasShape = cmp.Or(outline, was)
 			}
 		}
 		if !c.shown().masked || c.shown().known != nil {

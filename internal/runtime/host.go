@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
@@ -81,21 +80,6 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 		h.shapes[role+"."+method] = shapeOf(o.Value)
 	}
 	return o
-}
-
-// shapeOf describes the shape of a value: its kind and, for an object, its keys.
-func shapeOf(value json.RawMessage) string {
-	kind := agent.Kind(value)
-	var fields map[string]json.RawMessage
-	if kind != "object" || json.Unmarshal(value, &fields) != nil {
-		return kind
-	}
-	keys := make([]string, 0, len(fields))
-	for k, v := range fields {
-		keys = append(keys, k+":"+agent.Kind(v))
-	}
-	slices.Sort(keys)
-	return Clip("object{"+strings.Join(keys, ",")+"}", 400)
 }
 
 // Refuse records a nested call that cannot be made because an argument has no JSON encoding: its record holds the other

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -49,7 +50,10 @@ func (j *judged) served() bool {
 func (s *selected) judge(ctx context.Context, a attempted) judged {
 	j := judged{attempted: a, stage: stageExecution}
 	res := &a.result
-	e := Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested, Shapes: a.program.Shapes}
+	e := Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested, Shapes: a.program.Shapes, Outlines: a.program.Outlines}
+	if len(e.Fetches) > 0 {
+		e.Words = s.r.words.of(a.program)
+	}
 	switch {
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
@@ -75,7 +79,8 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	}
 	s.explain(&j)
 	if j.outcome.OK() {
-		j.class, j.shapes, j.outlines = agent.ClassOK, shapesOf(res.Effects.Fetches, a.nested), outlinesOf(res.Effects.Fetches)
+		j.class = agent.ClassOK
+		j.shapes, j.outlines = e.remembered(s.reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
 		return j
 	}
 	if missing := a.missing(); missing != nil && !e.Interrupted {

@@ -134,7 +134,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	rec.note(j)
 	if j.class == agent.ClassAdaptive {
-		rec.drifted = changedSources(Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes})
+		rec.drifted = changedSources(Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes, Outlines: g.Outlines, Words: rec.r.words.of(g)})
 		rec.adaptive = true
 	}
 	switch {

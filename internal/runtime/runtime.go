@@ -52,6 +52,7 @@ type Runtime struct {
 	corrects corrector
 	compiled compiledContracts
 	facts    factsCache
+	words    wordsCache
 	intact   intactCache
 
 	irreproducible failedProofs // of calls with secrets

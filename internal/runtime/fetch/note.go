@@ -30,6 +30,9 @@ type Note struct {
 	ContentType string `json:"-"`
 	Bytes       int    `json:"-"` // of the body
 	Sample      string `json:"-"` // the body's first 2 KiB, valid UTF-8
+
+	json  string  // the structure of a JSON body, cut at maxJSONForm
+	names tallies // of markup
 }
 
 // Values of Note.Mode.
@@ -50,7 +53,7 @@ const maxSample = 2 << 10
 // describe fills in the properties of the response.
 func (n *Note) describe(r *recurgent.Response) {
 	n.Status, n.FetchedAt, n.ContentType, n.Bytes = r.Status, r.FetchedAt, r.Header["Content-Type"], len(r.Body)
-	n.Shape, n.Outline = describeShape(n.ContentType, r.Body)
+	n.describeShape(r.Body)
 	n.Sample = strings.ToValidUTF8(r.Body[:min(len(r.Body), maxSample)], "")
 }
 

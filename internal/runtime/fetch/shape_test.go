@@ -10,7 +10,7 @@ import (
 )
 
 func TestShapes(t *testing.T) {
-	shape := func(contentType, body string) string { return shapeOf(contentType, body) }
+	shape := func(contentType, body string) string { return noteOf(contentType, body).Shape }
 	same := [][3]string{
 		{"application/json", `{"a":1,"b":["x"]}`, `{"b":["y","z"],"a":2}`},
 		{"application/json", `[]`, ` [ ] `},
@@ -32,12 +32,22 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+func noteOf(contentType, body string) *Note {
+	n := &Note{ContentType: contentType}
+	n.describeShape(body)
+	return n
+}
+
 func FuzzShape(f *testing.F) {
 	f.Add("text/html", "<a><b")
 	f.Add("", `{"a":[{}]}`)
 	f.Fuzz(func(t *testing.T, contentType, body string) {
-		if len(shapeOf(contentType, body)) > 64 {
+		n := noteOf(contentType, body)
+		if len(n.Shape) > 64 || len(n.Outline) > maxOutline || len(n.Form(nil)) > maxMarkupForm {
 			t.Error("a long shape")
+		}
+		if !n.Keeps(n.Form(nil), n.Outline, nil) || !n.Keeps(n.Shape, n.Outline, nil) {
+			t.Errorf("it does not keep its own shape %s, %s", n.Form(nil), n.Outline)
 		}
 	})
 }

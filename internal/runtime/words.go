@@ -1,0 +1,72 @@
+package runtime
+
+import (
+	"strings"
+	"sync"
+	"text/scanner"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// wordsCache keeps the words of programs by checksum. The zero value is ready.
+type wordsCache struct {
+	mu  sync.RWMutex
+	all map[string]map[string]bool // guarded by mu
+}
+
+func (c *wordsCache) of(g *agent.Generation) map[string]bool {
+	const most = 1024
+	c.mu.RLock()
+	words, known := c.all[g.CodeChecksum]
+	c.mu.RUnlock()
+	if known {
+		return words
+	}
+	words = wordsOf(g.Code)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= most {
+		c.all = map[string]map[string]bool{}
+	}
+	c.all[g.CodeChecksum] = words
+	return words
+}
+
+// wordsOf returns the words in the text literals of a program: the names that it may look for in markup. Addresses and what it says of failures are
+// left out. Nothing is parsed: what is not a program has the words of its quoted texts.
+func wordsOf(code string) map[string]bool {
+	words := map[string]bool{}
+	var s scanner.Scanner
+	s.Init(strings.NewReader(code)).Error = func(*scanner.Scanner, string) {} // else it writes to standard error
+	last, message := "", 0                                                    // the identifier before, and how deep the arguments of a message are open
+	for tok := s.Scan(); tok != scanner.EOF; tok = s.Scan() {
+		switch {
+		case tok == '(' && (message > 0 || saysMessage(last)):
+			message++
+		case tok == ')' && message > 0:
+			message--
+		case message == 0 && (tok == scanner.String || tok == scanner.RawString):
+			wordsIn(words, s.TokenText())
+		}
+		if last = ""; tok == scanner.Ident {
+			last = s.TokenText()
+		}
+	}
+	return words
+}
+
+// saysMessage reports whether a function of that name takes a message for people.
+func saysMessage(name string) bool {
+	return name == "Fail" || name == "FailRetriable" || name == "Errorf" || name == "New" || name == "panic"
+}
+
+func wordsIn(words map[string]bool, literal string) {
+	if text := strings.Trim(literal, "\"`"); strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
+		return
+	}
+	for w := range strings.FieldsFuncSeq(literal, func(r rune) bool {
+		return !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127)
+	}) {
+		words[w], words[strings.ToLower(w)] = true, true // names of elements are lower-case here
+	}
+}
