@@ -80,7 +80,7 @@ func Honest(errorType string) bool {
 // program that used up its own time or memory would do so again.
 func Retriable(errorType string) bool {
 	switch errorType {
-	case ErrProvider, ErrTimeout, ErrInvalidCode, ErrRunnerCrash, ErrResourceExhausted:
+	case ErrProvider, ErrInvalidCode, ErrRunnerCrash:
 		return true
 	}
 	return false

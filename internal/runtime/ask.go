@@ -106,14 +106,22 @@ func (h *host) unasked(err error) *sandbox.AuthoredError {
 		out = &sandbox.AuthoredError{Type: agent.ErrProvider, Message: failed.Message}
 	}
 	h.modelFailed = true
-	h.excuse(out.Type, agent.ClassExtrinsic)
+	final := !passes(out.Type) || provider.FinallyFailed(err)
+	h.modelFinal = h.modelFinal || final
+	h.excuse(out.Type, agent.ClassExtrinsic, !final)
 	return out
 }
 
-// excuse notes an error type that the program may pass on without being to blame for it.
-func (h *host) excuse(errorType string, class agent.Class) {
+// excuse notes an error type that the program may pass on without being to blame for it, and whether what failed may pass.
+func (h *host) excuse(errorType string, class agent.Class, retriable bool) {
 	if h.failed == nil {
-		h.failed = map[string]agent.Class{}
+		h.failed = map[string]excused{}
 	}
-	h.failed[errorType] = class
+	h.failed[errorType] = excused{class, retriable}
+}
+
+// excused is a failure below a program that the program is not to blame for.
+type excused struct {
+	class     agent.Class
+	retriable bool
 }

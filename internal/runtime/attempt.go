@@ -24,8 +24,8 @@ type attempted struct {
 	id       string // call id, dot, number; "" when nothing ran
 	program  *agent.Generation
 	result   sandbox.Result
-	nested   map[string]string      // shapes of nested values, by role.method
-	failed   map[string]agent.Class // of failures that are not the program's fault, of nested calls and of the model, by error type
+	nested   map[string]string  // shapes of nested values, by role.method
+	failed   map[string]excused // failures that are not the program's fault, of nested calls and of the model, by error type
 	warnings []string
 	takes    *agent.Interface // what the program reads; nil where that is not known
 	unknown  []string         // keywords of the call that it does not read
@@ -38,6 +38,7 @@ type attempted struct {
 
 	predicted   agent.Usage // what the program's questions to the model cost
 	modelFailed bool        // one of them had no answer
+	modelFinal  bool        // and will have none before a person has changed something
 	overasked   bool        // one of them was over a limit
 	noRoom      bool        // what it wanted to keep, or a call below it, had no room
 }
@@ -81,7 +82,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	}
 	a.result.Context = withoutHistory(a.result.Context)
 	a.nested, a.failed, a.warnings, a.tools, a.guard = h.shapes, h.failed, h.warnings, h.tools, h.guard
-	a.predicted, a.modelFailed, a.overasked, a.noRoom = h.predicted, h.modelFailed, h.overasked, h.noRoom
+	a.predicted, a.modelFailed, a.modelFinal, a.overasked, a.noRoom = h.predicted, h.modelFailed, h.modelFinal, h.overasked, h.noRoom
 	return a
 }
 

@@ -42,6 +42,7 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 		}
 	case res.Authored != nil:
 		a.outcome, a.class = agent.Failed(res.Authored.Type, res.Authored.Message), agent.ClassAuthored
+		a.outcome.Retriable = res.Authored.Retriable
 		a.outcome.Authored = true
 	default:
 		a.outcome, a.class = agent.Outcome{Status: agent.StatusOK, Value: res.Value}, agent.ClassOK

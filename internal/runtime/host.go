@@ -33,7 +33,7 @@ type host struct {
 	denied    bool                       // of a dry run: fetches are denied
 	refused   bool                       // of a dry run: a nested call or a question to the model was denied
 	shapes    map[string]string          // of nested values, by role.method
-	failed    map[string]agent.Class     // of failures that are not the program's fault, of nested calls and of the model, by error type
+	failed    map[string]excused         // failures that are not the program's fault, of nested calls and of the model, by error type
 	predicted agent.Usage                // what asking the model cost
 	delegated map[string]*agent.Contract // by role
 	warnings  []string
@@ -42,6 +42,7 @@ type host struct {
 	guard *manifestGuard // of the run; nil: nothing is enforced
 
 	modelFailed bool // the model gave no answer, or none that fits
+	modelFinal  bool // and will give none before a person has changed something
 	asked       int  // questions to the model
 	overasked   bool // one was refused: too many, or too large
 	noRoom      bool // what the program wanted to keep, or a call below it, had no room

@@ -32,7 +32,7 @@ func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *san
 		}
 	}
 	if err != nil {
-		h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic)
+		h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic, !errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrNotFound))
 		message := "there is no file " + Clip(id, 64) + ", or it is gone"
 		if errors.Is(err, store.ErrDamaged) {
 			message = "the file " + Clip(id, 64) + " is damaged: upload it again"

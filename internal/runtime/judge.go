@@ -57,6 +57,9 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	switch {
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
+		if j.outcome.ErrorType == agent.ErrTimeout {
+			j.outcome.Retriable = a.waited()
+		}
 		return j
 	case res.Failure != nil:
 		j.outcome, j.hint = failed(res.Failure), s.mine(res.Failure.Hint)
@@ -69,7 +72,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		limit := a.overasked && res.Authored.Type == agent.ErrResourceExhausted // the program returned the error of its own limit
 		j.outcome.Authored = !limit && !a.modelFailed && !slices.ContainsFunc(res.Effects.Fetches, overLimit)
 		e.Authored = !limit
-		e.PassedOn = a.failed[res.Authored.Type]
+		e.PassedOn = a.failed[res.Authored.Type].class
 		j.passedOn = e.PassedOn != agent.ClassNone || a.noRoom
 	default:
 		if s.check(ctx, &j) != nil {
@@ -91,7 +94,34 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	e.Answered = len(a.program.Answered) > 0 && s.answeredBefore(a.program)
 	e.Streak, e.DriftAfter = a.program.DriftStreak, s.policy.DriftAfter
 	j.class, j.drifting = classify(e), Drifting(e)
+	j.outcome.Retriable = j.retriable()
 	return j
+}
+
+// retriable reports whether the failure may pass by itself: the program says so, the failure is of a kind that does, or an external source failed in a
+// way that no person has to end.
+func (j *judged) retriable() bool {
+	passed, excused := j.failed[j.outcome.ErrorType]
+	switch authored := j.result.Authored; {
+	case authored != nil && authored.Retriable:
+		return true
+	case authored != nil && excused:
+		return passed.retriable
+	case j.class == agent.ClassExtrinsic:
+		return passes(j.outcome.ErrorType) && !j.modelFinal && !j.noRoom
+	}
+	return j.result.Authored == nil && agent.Retriable(j.outcome.ErrorType)
+}
+
+// waited reports whether an attempt that the call's time ended was waiting, and not for a call below it whose program used the time.
+func (a *attempted) waited() bool {
+	below, called := a.failed[agent.ErrTimeout]
+	return (a.result.Failure == nil || a.result.Failure.Waiting) && (!called || below.retriable)
+}
+
+// passes reports whether a failure of that type may end without a person's doing: approvals, room and caps are given by people.
+func passes(errorType string) bool {
+	return errorType != agent.ErrDenied && errorType != agent.ErrResourceExhausted && errorType != agent.ErrBudgetExceeded
 }
 
 // inputHash identifies an input.

@@ -27,7 +27,7 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	done := n.answer(&n.life)
 	h.noRoom = h.noRoom || done.last.noRoom
 	if class := done.blames(); class != agent.ClassNone {
-		h.excuse(done.outcome.ErrorType, class)
+		h.excuse(done.outcome.ErrorType, class, done.outcome.Retriable)
 	}
 	o = n.commitNested(done)
 	h.noRoom = h.noRoom || storage.IsFull(&o)

@@ -96,7 +96,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	}
 	answer := rec.keep(j)
 	if after, waits := o.Metadata["retry_after_ms"]; waits && !answer.OK() {
-		answer.Metadata = with(answer.Metadata, "retry_after_ms", after)
+		answer.Metadata, answer.Retriable = with(answer.Metadata, "retry_after_ms", after), true
 	}
 	if rec.waits {
 		return rec.announced(answer, rec.adopting.beyond())
@@ -145,7 +145,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	if wait, yes := rec.backingOff(); yes {
 		o := rec.keep(j)
-		o.Metadata = with(o.Metadata, "retry_after_ms", wait.until.Sub(rec.r.o.Now()).Milliseconds())
+		o.Metadata, o.Retriable = with(o.Metadata, "retry_after_ms", wait.until.Sub(rec.r.o.Now()).Milliseconds()), true
 		return o
 	}
 	return rec.updateBackoff(rec.recoverFrom(ctx, g, j))

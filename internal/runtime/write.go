@@ -241,6 +241,7 @@ func unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
 	}
 	if errors.As(err, &failed) {
 		out = agent.Failed(failed.Type, failed.Message)
+		out.Retriable = !failed.Final()
 	}
 	if errors.Is(err, provider.ErrInvalidPayload) {
 		class = agent.ClassIntrinsic // an answer that is no program is the program's fault

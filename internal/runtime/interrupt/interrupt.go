@@ -20,12 +20,14 @@ var (
 // NeverStarted begins the message of what ended while it waited for its session's turn: nothing ran.
 const NeverStarted = "the call never started, since calls of one session run in order and an earlier one was still under way"
 
-// Outcome returns the outcome and the failure class of a call whose context has ended. A cause that is none of the above
-// means that the client went away.
+// Outcome returns the outcome and the failure class of a call whose context has ended while it waited for something. A cause that is none of the
+// above means that the client went away.
 func Outcome(ctx context.Context) (agent.Outcome, agent.Class) {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, ErrCallTimeout):
-		return agent.Failed(agent.ErrTimeout, "the call did not end within its time"), agent.ClassExtrinsic
+		o := agent.Failed(agent.ErrTimeout, "the call did not end within its time")
+		o.Retriable = true
+		return o, agent.ClassExtrinsic
 	case errors.Is(cause, ErrShutdown):
 		o := agent.Failed(agent.ErrCanceled, "the daemon is shutting down")
 		o.Retriable = true

@@ -27,6 +27,7 @@ var ends = map[string]string{
 	"no JSON":    "return func() {}, nil",
 	"cycle":      "m := map[string]any{}\n\tm[\"m\"] = m\n\treturn m, nil",
 	"a failure":  "return nil, recurgent.Fail(\"low_utility\", \"no use\")",
+	"may pass":   "return nil, fmt.Errorf(\"not now: %w\", recurgent.FailRetriable(\"closed\", \"opens at eight\"))",
 	"in context": "call.Context[\"f\"] = func() {}\n\treturn 1, nil",
 	"no clock":   "var before = call.Depth\n\tcall.Fetch(\"http://127.0.0.1/\")\n\treturn before, recurgent.Fail(\"x\", \"y\")",
 }
@@ -39,7 +40,7 @@ func TestEndsNatively(t *testing.T) {
 	b, p := builder(t)
 	var texts, names, sources []string
 	for name, body := range ends {
-		source := "package tool\n\nimport \"recurgent\"\n\n// " + name + "\nfunc Run(call *recurgent.Call) (any, error) {\n\t" + body + "\n}\n"
+		source := "package tool\n\nimport (\n\t\"fmt\"\n\t\"recurgent\"\n)\n\nvar _ = fmt.Sprint\n\n// " + name + "\nfunc Run(call *recurgent.Call) (any, error) {\n\t" + body + "\n}\n"
 		text, err := p.NativeText(t.Context(), source)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

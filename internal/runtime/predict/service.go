@@ -44,6 +44,7 @@ type Failure struct {
 	Code   string // provider, unfitting_reply, timeout, budget_exceeded, or draining when the daemon stops
 	Detail string
 	Usage  agent.Usage
+	Final  bool         // of provider: the same fails until a person has changed something
 	Over   *spend.Limit // of budget_exceeded: the cap
 }
 
@@ -194,7 +195,7 @@ func fault(err error) error {
 	case errors.As(err, &odd):
 		return &Failure{Code: codeUnfitting, Detail: odd.Error(), Usage: odd.Usage}
 	case errors.As(err, &failed):
-		return &Failure{Code: codeProvider, Detail: failed.Message, Usage: failed.Usage}
+		return &Failure{Code: codeProvider, Detail: failed.Message, Usage: failed.Usage, Final: failed.Final()}
 	}
 	return err
 }

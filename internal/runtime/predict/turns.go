@@ -69,6 +69,7 @@ func (svc *Service) failed(ctx context.Context, t turn, failure error) error {
 	switch failed.Code {
 	case codeProvider:
 		o = agent.Failed(agent.ErrProvider, failed.Detail)
+		o.Retriable = !failed.Final
 	case codeBudget:
 		o = agent.Failed(agent.ErrBudgetExceeded, failed.Detail)
 	case codeUnfitting:

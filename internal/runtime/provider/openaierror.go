@@ -23,7 +23,7 @@ func (p *OpenAI) classify(err error, seen *seen) *Error {
 		p.unreached(e, err)
 	case isPage(seen.head):
 		r := readRefusal(seen.status, seen.head)
-		e.Reason, e.step, e.free = ReasonRejected, stepReached, true
+		e.Reason, e.step, e.free, e.final = ReasonRejected, stepReached, true, true
 		e.Message = p.scrub("the model's server answered with " + r.text + ": " + p.addressAdvice())
 	case seen.status >= 300:
 		r := readRefusal(seen.status, seen.refused)
@@ -53,9 +53,9 @@ func (p *OpenAI) unreached(e *Error, err error) {
 	var dns *net.DNSError
 	switch {
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
-		e.transient, advice = false, "it speaks http: set OPENAI_BASE_URL to http://..."
+		e.transient, e.final, advice = false, true, "it speaks http: set OPENAI_BASE_URL to http://..."
 	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):
-		e.transient, advice = false, "its certificate is not trusted here: SSL_CERT_FILE may name the authority that signed it"
+		e.transient, e.final, advice = false, true, "its certificate is not trusted here: SSL_CERT_FILE may name the authority that signed it"
 	case errors.As(err, &dns) && dns.IsNotFound:
 		advice = "is the host of OPENAI_BASE_URL right?"
 	}
@@ -69,7 +69,7 @@ func (p *OpenAI) judge(e *Error, r *refusal, seen *seen) {
 		j.outcome = final
 	}
 	e.Reason, e.refusal, e.retryAfter = j.reason, r, r.after
-	e.transient, e.loading = j.outcome == transient, j.outcome == loading
+	e.transient, e.loading, e.final = j.outcome == transient, j.outcome == loading, j.outcome == final && !r.unlucky
 	e.free = j.free || r.status < 500 && r.status != http.StatusRequestTimeout
 	if r.unlucky {
 		e.Type, e.Reason, e.said, e.Unread, e.transient = agent.ErrInvalidCode, ReasonInvalidPayload, r.said, true, false

@@ -87,7 +87,8 @@ type Error struct {
 
 	status     int           // of the HTTP reply, 0 without one
 	step       step          // what it shows to be wrong
-	transient  bool          // the same request may succeed later
+	final      bool          // no later request succeeds before a person has changed something: the key, the credit, an address
+	transient  bool          // the same request may succeed in a moment
 	loading    bool          // ... when the server has loaded its model
 	retryAfter time.Duration // as the server said; 0: it did not
 	free       bool          // no model worked on the request
@@ -96,6 +97,15 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Final reports whether the same request fails until a person has changed something: the key, the credit, the model, an address.
+func (e *Error) Final() bool { return e.final }
+
+// FinallyFailed reports whether err says so of a request to the model.
+func FinallyFailed(err error) bool {
+	var failed *Error
+	return errors.As(err, &failed) && failed.Final()
+}
 
 // A ChargeError says that a request was not sent because its Charge returned Err.
 type ChargeError struct {

@@ -119,7 +119,7 @@ func (p *Replay) Program(ctx context.Context, r Request) (Reply, error) {
 	usage := agent.Usage{ModelRequests: 1}
 	l, ok := p.take([3]string{r.Kind, r.Role, r.Method})
 	if !ok {
-		return Reply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage,
+		return Reply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage, final: true,
 			Message: fmt.Sprintf("the recording %s has no %s of %s.%s; set OPENAI_API_KEY or OPENAI_BASE_URL to have a model write it, or add a line to the recording", p.source, r.Kind, r.Role, r.Method)}
 	}
 	model := l.Model
@@ -140,7 +140,7 @@ func (p *Replay) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	usage := agent.Usage{ModelRequests: 1}
 	l, ok := p.take([3]string{KindChat, digest(r.Messages), ""})
 	if !ok {
-		return ChatReply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage,
+		return ChatReply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage, final: true,
 			Message: fmt.Sprintf("the recording %s has no answer to this conversation; set OPENAI_API_KEY or OPENAI_BASE_URL to ask a model", p.source)}
 	}
 	return ChatReply{Content: l.Content, Model: r.Model, Usage: usage}, nil

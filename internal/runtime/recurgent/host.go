@@ -81,8 +81,9 @@ func New(in Input, h Host) (*Call, error) {
 
 // A Failure is an error with a type: what Fail returns and what a Host answers.
 type Failure struct {
-	Type    string
-	Message string
+	Type      string
+	Message   string
+	Retriable bool // a program says so
 }
 
 func (f *Failure) Error() string { return f.Message }
@@ -96,7 +97,7 @@ func (m *Mismatch) Error() string { return m.Message }
 func AsFailure(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
-		return &Failure{Type: f.Type, Message: err.Error()}
+		return &Failure{Type: f.Type, Message: err.Error(), Retriable: f.Retriable}
 	}
 	return &Failure{Type: "tool_error", Message: err.Error()}
 }

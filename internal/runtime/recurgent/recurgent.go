@@ -357,3 +357,8 @@ type Response struct {
 // Fail returns an error which ends the call in an error outcome of that type. Types are lower-case words such as
 // invalid_input, parse_failed, low_utility or wrong_tool_boundary; a program may name its own.
 func Fail(errorType, message string) error { return &Failure{Type: errorType, Message: message} }
+
+// FailRetriable is Fail for an error that may pass: the outcome says retriable, and the same call may succeed later.
+func FailRetriable(errorType, message string) error {
+	return &Failure{Type: errorType, Message: message, Retriable: true}
+}

@@ -247,8 +247,8 @@ func (x *exchange) result(a *wire.Answer) Result {
 	switch a.End {
 	case wire.EndValue:
 		r.Value, r.Context = x.endFiles(a.Value), (*agent.ContextChange)(a.Change)
-	case wire.EndAuthored:
-		r.Authored = &AuthoredError{Type: authoredType(a.Type), Message: a.Message}
+	case wire.EndAuthored, wire.EndRetriable:
+		r.Authored = &AuthoredError{Type: authoredType(a.Type), Message: a.Message, Retriable: a.End == wire.EndRetriable}
 	case wire.EndFault:
 		r.Failure = engineFault(a.Message)
 	default:

@@ -224,6 +224,8 @@ func said(r Result) string {
 	switch {
 	case r.Failure != nil:
 		return "failure " + r.Failure.Type + "/" + r.Failure.Detail
+	case r.Authored != nil && r.Authored.Retriable:
+		return "retriable " + r.Authored.Type + ": " + r.Authored.Message
 	case r.Authored != nil:
 		return "authored " + r.Authored.Type + ": " + r.Authored.Message
 	}

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"runtime"
@@ -18,10 +19,13 @@ import (
 func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, error) {
 	count := 0
 	return map[string]func(*recurgent.Call) (any, error){
-		"echo":    func(c *recurgent.Call) (any, error) { return c.Args, nil },
-		"kwargs":  func(c *recurgent.Call) (any, error) { return c.Kwargs, nil },
-		"fail":    func(c *recurgent.Call) (any, error) { return nil, recurgent.Fail("low_utility", "nothing found") },
-		"plain":   func(c *recurgent.Call) (any, error) { return nil, errors.New("plain") },
+		"echo":   func(c *recurgent.Call) (any, error) { return c.Args, nil },
+		"kwargs": func(c *recurgent.Call) (any, error) { return c.Kwargs, nil },
+		"fail":   func(c *recurgent.Call) (any, error) { return nil, recurgent.Fail("low_utility", "nothing found") },
+		"plain":  func(c *recurgent.Call) (any, error) { return nil, errors.New("plain") },
+		"passes": func(c *recurgent.Call) (any, error) {
+			return nil, fmt.Errorf("not now: %w", recurgent.FailRetriable("closed", "opens at eight"))
+		},
 		"oddtype": func(c *recurgent.Call) (any, error) { return nil, recurgent.Fail("No Type!", "x") },
 		"panic":   func(c *recurgent.Call) (any, error) { panic("boom") },
 		"loop": func(c *recurgent.Call) (any, error) {

@@ -151,7 +151,7 @@ func (p *Pool) load(ctx context.Context, r *runner, prog Program, owner agent.Ow
 	stop := context.AfterFunc(ctx, r.interrupt)
 	failure := r.load(ctx, prog, owner, deadline)
 	if !stop() && failure == nil {
-		failure = interrupted(ctx)
+		failure = keptWaiting(ctx)
 	}
 	if failure != nil {
 		r.kill("refused") // counts only when nothing else has killed it
@@ -169,7 +169,7 @@ func (p *Pool) Load(ctx context.Context, prog Program, owner agent.Owner) (*repo
 	// would otherwise be compiled at once, and whoever calls a warm one waited for the processor.
 	req := &Request{Owner: owner, Depth: 1}
 	if err := p.admission.enter(ctx, req); err != nil {
-		return nil, interrupted(ctx)
+		return nil, keptWaiting(ctx)
 	}
 	defer p.admission.leave(req)
 	r, _, failure := p.prepare(ctx, prog, owner, &limit{length: loadTimeout})
@@ -188,15 +188,13 @@ const defaultTimeout = 30 * time.Second
 func (p *Pool) Run(ctx context.Context, given Request, h Host) Result {
 	began := time.Now()
 	if ctx.Err() != nil {
-		return Result{Failure: interrupted(ctx)}
+		return Result{Failure: keptWaiting(ctx)}
 	}
 	x := &exchange{pool: p, own: given, h: h}
 	x.req = &x.own
 	req := x.req
 	if err := p.admission.enter(ctx, req); err != nil {
-		f := interrupted(ctx)
-		f.Waiting = true
-		return Result{Failure: f, Timing: Timing{Queue: time.Since(began)}}
+		return Result{Failure: keptWaiting(ctx), Timing: Timing{Queue: time.Since(began)}}
 	}
 	defer p.admission.leave(req)
 	queued := time.Since(began)

@@ -20,6 +20,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"echo", `value [1,"zwei",{"drei":null}]`, []any{1, "zwei", map[string]any{"drei": nil}}},
 		{"fail", `authored low_utility: nothing found`, nil},
+		{"passes", `retriable closed: not now: opens at eight`, nil},
 		{"plain", `authored tool_error: plain`, nil},
 		{"oddtype", `authored tool_error: x`, nil},
 		{"panic", `failure execution/panic`, nil},

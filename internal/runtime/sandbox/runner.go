@@ -227,7 +227,7 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 	}
 	if ctx.Err() != nil {
 		f := r.fault(ctx, os.ErrDeadlineExceeded, "")
-		f.Waiting = true
+		f.Waiting = true // and whether what it waited for would end by itself, the host knows
 		return f
 	}
 	r.watch(ctx)
@@ -275,6 +275,13 @@ func interrupted(ctx context.Context) *Failure {
 		return &Failure{Type: agent.ErrTimeout, Detail: "deadline", Message: "the call's time was over", Ours: true}
 	}
 	return &Failure{Type: agent.ErrCanceled, Detail: "canceled", Message: "the call was given up: " + context.Cause(ctx).Error(), Ours: true}
+}
+
+// keptWaiting is interrupted for a call whose program does not run.
+func keptWaiting(ctx context.Context) *Failure {
+	f := interrupted(ctx)
+	f.Waiting = true
+	return f
 }
 
 // autopsy waits for the process, whose pipe has closed, and finds out from its exit status what killed it.

@@ -67,7 +67,10 @@ type Result struct {
 }
 
 // AuthoredError is the error that a program returned.
-type AuthoredError struct{ Type, Message string }
+type AuthoredError struct {
+	Type, Message string
+	Retriable     bool // the program says that the same call may succeed later
+}
 
 // Failure is an end that the program did not author. Type is one of invalid_code, tool_registry_violation,
 // dependency_policy_violation, execution, timeout, resource_exhausted, runner_crash, non_serializable_result, canceled.
@@ -77,7 +80,7 @@ type Failure struct {
 	Detail  string // class of a death or panic: stack, memory, map_race, goroutine_panic, deadline, cpu, protocol, killed ...; "" otherwise
 	Hint    string // a correction that a model can follow
 	Ours    bool   // the daemon's doing (shutdown, spawn failure, client gone, a fault of the engine): says nothing about the program
-	Waiting bool   // of a timeout: the time was spent waiting for an external source
+	Waiting bool   // of a timeout: the time was spent waiting for an external source, or for a runner
 }
 
 // Effects is what a run took from outside, in order, so that it can be run again on the same.

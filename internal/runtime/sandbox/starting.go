@@ -23,7 +23,7 @@ func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
 			case <-t.C:
 			case <-ctx.Done():
 				t.Stop()
-				return nil, interrupted(ctx)
+				return nil, keptWaiting(ctx)
 			case <-p.stop.Done():
 				t.Stop()
 				return nil, interrupted(p.stop)

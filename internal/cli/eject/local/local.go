@@ -52,6 +52,7 @@ type Outcome struct {
 	Value        json.RawMessage `json:"value,omitempty"`
 	ErrorType    string          `json:"error_type,omitempty"`
 	ErrorMessage string          `json:"error_message,omitempty"`
+	Retriable    bool            `json:"retriable,omitempty"` // the program says that the same call may succeed later
 	Context      map[string]any  `json:"context,omitempty"`
 }
 
@@ -144,7 +145,7 @@ func guarded(program func(*recurgent.Call) (any, error), call *recurgent.Call) (
 
 func failed(err error) Outcome {
 	f := recurgent.AsFailure(err)
-	return Outcome{Status: "error", ErrorType: f.Type, ErrorMessage: f.Message}
+	return Outcome{Status: "error", ErrorType: f.Type, ErrorMessage: f.Message, Retriable: f.Retriable}
 }
 
 func encode(v any) (out json.RawMessage, err error) {

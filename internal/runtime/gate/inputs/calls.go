@@ -93,7 +93,7 @@ func (fr *frame) method(e *ast.CallExpr, s *ast.SelectorExpr, fn *types.Func) []
 	}
 	if fn.Pkg() != nil && fn.Pkg().Path() == hostPath && fn.Signature().Recv() == nil {
 		switch fn.Name() {
-		case "Fail":
+		case "Fail", "FailRetriable":
 			fr.failing++
 			defer func() { fr.failing-- }()
 		case "As", "Must", "Maybe", "Or", "Held", "Case":

@@ -94,8 +94,11 @@ func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 	case p != nil:
 		return panicked(p)
 	case err != nil:
-		f := recurgent.AsFailure(err)
-		return &wire.Answer{End: wire.EndAuthored, Type: wire.BoundText([]byte(f.Type), 64), Message: wire.BoundText([]byte(f.Message), wire.MaxMessage-8)}
+		f, end := recurgent.AsFailure(err), wire.EndAuthored
+		if f.Retriable {
+			end = wire.EndRetriable
+		}
+		return &wire.Answer{End: end, Type: wire.BoundText([]byte(f.Type), 64), Message: wire.BoundText([]byte(f.Message), wire.MaxMessage-8)}
 	}
 	if err = formless; err == nil {
 		err = s.fits(raw)

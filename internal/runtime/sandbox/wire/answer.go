@@ -11,7 +11,8 @@ const (
 	EndValue byte = iota
 	EndAuthored
 	EndFailure
-	EndFault // of the engine
+	EndFault     // of the engine
+	EndRetriable // as EndAuthored, of an error that the program calls retriable
 )
 
 // Types of failures in answers, and of what a runner refuses to ask; package agent has all.
@@ -39,7 +40,7 @@ type Answer struct {
 	Randomness uint64 // readings of randomness
 
 	Value         []byte // of EndValue: compact JSON
-	Type, Message string // of EndAuthored and EndFailure; EndFault has a message only
+	Type, Message string // of EndAuthored, EndRetriable and EndFailure; EndFault has a message only
 	Detail, Hint  string // of EndFailure
 	Change        *Change
 }
@@ -65,7 +66,7 @@ func (a *Answer) Put(f *Builder) {
 	switch a.End {
 	case EndValue:
 		f.PutBytes(a.Value)
-	case EndAuthored:
+	case EndAuthored, EndRetriable:
 		f.PutString(a.Type)
 		f.PutString(a.Message)
 	case EndFault:
@@ -111,7 +112,7 @@ func ParseAnswer(payload []byte, nonce uint64, l Limits) (Answer, error) {
 		if err := CheckValue(a.Value, l.MaxDepth); err != nil && !p.bad {
 			return Answer{}, fmt.Errorf("a value with %w", err)
 		}
-	case EndAuthored:
+	case EndAuthored, EndRetriable:
 		a.Type, a.Message = p.TakeText(MaxMessage), p.TakeText(MaxMessage)
 	case EndFailure:
 		a.Type, a.Message, a.Detail, a.Hint = p.TakeText(64), p.TakeText(MaxMessage), p.TakeText(64), p.TakeText(MaxMessage)

@@ -43,6 +43,8 @@ func FuzzParseAnswer(f *testing.F) {
 	f.Add(b.Finish()[5:])
 	(&Answer{Nonce: 1, End: EndAuthored, Type: "x", Message: "y"}).Put(&b)
 	f.Add(b.Finish()[5:])
+	(&Answer{Nonce: 1, End: EndRetriable, Type: "x", Message: "y"}).Put(&b)
+	f.Add(b.Finish()[5:])
 	(&Answer{Nonce: 1, End: EndFailure, Type: "execution", Message: "y", Detail: "z"}).Put(&b)
 	f.Add(b.Finish()[5:])
 	limits := Limits{MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128}
