@@ -27,6 +27,9 @@ const (
 	ClassExtrinsic Class = "extrinsic" // an external source failed
 )
 
+// Counts reports whether such an end is a failure that an artifact counts.
+func (c Class) Counts() bool { return c == ClassIntrinsic || c == ClassAdaptive || c == ClassExtrinsic }
+
 // Lifecycle states of an artifact.
 const (
 	StateCandidate = "candidate"

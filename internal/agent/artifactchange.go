@@ -74,6 +74,7 @@ type ArtifactChange struct {
 	ApproveOf       string    `json:"approve_of,omitempty"`
 	ForceRegenerate *string   `json:"force_regenerate,omitempty"`
 	ResetMetrics    bool      `json:"reset_metrics,omitempty"`
+	Bless           bool      `json:"bless,omitempty"` // what the current generation's last calls came to counts no more for whether it fails too often
 	ResetRepairs    bool      `json:"reset_repairs,omitempty"`
 	Current         string    `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
 	ForgetSession   string    `json:"forget_session,omitempty"` // drop what fixtures keep of that session
@@ -150,7 +151,7 @@ func (c *ArtifactChange) Conflicts(a *Artifact) bool {
 
 // decides reports whether the change is more than a counted result, so that what was decided before it does not hold any more.
 func (c *ArtifactChange) decides() bool {
-	program := c.Generation != nil || c.Current != "" || c.Revert != nil || c.ForceRegenerate != nil || c.ResetMetrics || c.ResetRepairs
+	program := c.Generation != nil || c.Current != "" || c.Revert != nil || c.ForceRegenerate != nil || c.ResetMetrics || c.ResetRepairs || c.Bless
 	person := c.Quarantine != nil || c.Release || c.Pin != nil || c.Approve != nil || c.Manifest != nil || c.ForgetSession != ""
 	truth := c.Examples != nil || c.Example != nil || c.DropExample != "" || c.Verdict != nil || c.DropVerdict != "" || c.Correction != nil
 	return program || person || truth
@@ -207,6 +208,9 @@ func (a *Artifact) operate(c ArtifactChange) {
 	}
 	if c.ResetMetrics {
 		a.resetMetrics()
+	}
+	if c.Bless {
+		a.bless()
 	}
 	if c.ForgetSession != "" {
 		a.forget(c.ForgetSession)

@@ -22,7 +22,7 @@ func (a *Artifact) count(c ArtifactChange) {
 		g.calledBy(c.Caller)
 	}
 	a.FailureCount = a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount
-	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
+	if c.Result.Counts() {
 		a.LastFailureReason, a.LastFailureClass, a.LastFailureOwner = c.Reason, c.Result, c.Owner
 	}
 	g.streak(c)
@@ -127,6 +127,13 @@ func (a *Artifact) resetMetrics() {
 	a.Scorecard = Scorecard{}
 	if g := a.change(""); g != nil {
 		g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount, g.AuthoredErrorCount = 0, 0, 0, 0, 0
+		g.Window = ""
+	}
+}
+
+// bless lets what the current generation's calls came to count no more for whether it fails too often; its counters stay.
+func (a *Artifact) bless() {
+	if g := a.change(""); g != nil {
 		g.Window = ""
 	}
 }

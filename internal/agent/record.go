@@ -50,6 +50,8 @@ type OutcomeSummary struct {
 	Retriable  bool    `json:"retriable"`
 	ValueClass string  `json:"value_class,omitempty"`
 
+	FailureClass Class `json:"failure_class,omitempty"` // of the failure, also of a stored program that was repaired within the call
+
 	ContentRef    string `json:"content_ref,omitempty"`
 	ContentKind   string `json:"content_kind,omitempty"`
 	ContentBytes  int    `json:"content_bytes,omitempty"`

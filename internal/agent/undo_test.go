@@ -23,8 +23,10 @@ func TestUndoIsByteIdentical(t *testing.T) {
 		{"unpin", func(*Artifact) ArtifactChange { return ArtifactChange{Pin: &no} }},
 		{"approve", func(*Artifact) ArtifactChange { return ArtifactChange{Approve: &yes} }},
 		{"regenerate", func(*Artifact) ArtifactChange { return ArtifactChange{ForceRegenerate: &reason, ResetRepairs: true} }},
-		{"promote", func(*Artifact) ArtifactChange { return ArtifactChange{State: StateDurable} }},
-		{"promote with reset", func(*Artifact) ArtifactChange { return ArtifactChange{State: StateDurable, ResetMetrics: true} }},
+		{"promote", func(*Artifact) ArtifactChange { return ArtifactChange{State: StateDurable, Bless: true} }},
+		{"promote with reset", func(*Artifact) ArtifactChange {
+			return ArtifactChange{State: StateDurable, Bless: true, ResetMetrics: true}
+		}},
 		{"effects", func(*Artifact) ArtifactChange {
 			return ArtifactChange{Manifest: &Manifest{Effects: Effects{Hosts: []string{"*"}}, ApprovedBy: "op"}}
 		}},

@@ -190,8 +190,9 @@ func (a *answered) record(took float64) agent.Record {
 	rec := agent.Record{CallID: a.id, Timestamp: agent.FormatTime(a.started), Speaker: a.speaker, Role: a.role, MethodName: a.method,
 		Args: a.shown().args, Kwargs: a.shown().kwargs, OutcomeSummary: agent.Summarize(o), TraceID: a.traceID, ParentCallID: a.parent,
 		AttemptID: a.parentAttempt, Depth: a.depth, DurationMs: took, ProgramSource: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted}
+	rec.OutcomeSummary.FailureClass = a.failureClass()
 	if !o.OK() {
-		rec.ErrorType, rec.ErrorMessage = o.ErrorType, a.mask(o.ErrorMessage)
+		rec.ErrorType, rec.ErrorMessage = o.ErrorType, a.mask(lastMessage(o))
 		return rec
 	}
 	if fetches := a.last.result.Effects.Fetches; a.kept && len(fetches) > 0 {

@@ -52,6 +52,14 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 	return public
 }
 
+// lastMessage is what the last failure said, also where the client got the words of exhausted instead.
+func lastMessage(o agent.Outcome) string {
+	if raw, said := o.Metadata["raw_error_message"].(string); said {
+		return raw
+	}
+	return o.ErrorMessage
+}
+
 // recovered reports whether the call tried more than once.
 func (rec *recovery) recovered() bool {
 	t := &rec.trail

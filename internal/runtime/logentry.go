@@ -17,7 +17,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored,
 		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
-		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: failureClass(a.class), Selection: a.decision.selection(),
+		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(), Selection: a.decision.selection(),
 		AttemptID: a.last.id, AttemptStage: a.last.stage, AttemptFailures: t.failures,
 		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs, OutcomeRepairAttempts: t.outcomeRepairs,
 		RetryFeedbackInjected: t.feedback, RollbackApplied: t.rolledBack,
@@ -81,12 +81,21 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 	}
 }
 
-// failureClass is the class as the log has it: ok is none.
-func failureClass(c agent.Class) agent.Class {
-	if c == agent.ClassOK {
+// failureClass is the class of the call's failure: its own, or that of the stored program which failed and was repaired or replaced within the call,
+// where nothing counts against what answered. Without a failure it is none.
+func (a *answered) failureClass() agent.Class {
+	if a.class.Counts() {
+		return a.class
+	}
+	for i := range a.changes {
+		if result := a.changes[i].Result; result.Counts() {
+			return result
+		}
+	}
+	if a.class == agent.ClassOK {
 		return agent.ClassNone
 	}
-	return c
+	return a.class
 }
 
 // replayable records whether the call can be run again on the same inputs and effects, or why not.

@@ -332,7 +332,7 @@ func TestChangedSource(t *testing.T) {
 			t.Errorf("the request lacks %q:\n%s", part, text)
 		}
 	}
-	if rec := logOf(t, r, got.CallID); rec.FailureClass != agent.ClassNone {
+	if rec := logOf(t, r, got.CallID); rec.FailureClass != agent.ClassAdaptive {
 		t.Errorf("the call is classed %q", rec.FailureClass)
 	}
 }

@@ -3271,9 +3271,11 @@ type ErrorOutcome struct {
 	Metadata   map[string]interface{} `json:"metadata,omitempty"`
 	MethodName string                 `json:"method_name"`
 	Ok         ErrorOutcomeOk         `json:"ok"`
-	Retriable  bool                   `json:"retriable"`
-	Status     ErrorOutcomeStatus     `json:"status"`
-	ToolRole   string                 `json:"tool_role"`
+
+	// Retriable The same call may succeed later without anybody's doing: an external source or the model failed for the moment, a delay or a wait was not over, or the program says so.
+	Retriable bool               `json:"retriable"`
+	Status    ErrorOutcomeStatus `json:"status"`
+	ToolRole  string             `json:"tool_role"`
 }
 
 // ErrorOutcomeOk defines model for ErrorOutcome.Ok.
@@ -4301,10 +4303,15 @@ type OutcomeSummary struct {
 	ContentKind   *string `json:"content_kind,omitempty"`
 
 	// ContentRef Under which a follow-up finds the value.
-	ContentRef    *string `json:"content_ref,omitempty"`
-	ErrorType     *string `json:"error_type"`
-	Ok            bool    `json:"ok"`
-	PrimaryURI    *string `json:"primary_uri,omitempty"`
+	ContentRef *string `json:"content_ref,omitempty"`
+	ErrorType  *string `json:"error_type"`
+
+	// FailureClass Of the failure, be it of a stored program that was repaired within the call: authored, intrinsic, adaptive or extrinsic.
+	FailureClass *string `json:"failure_class,omitempty"`
+	Ok           bool    `json:"ok"`
+	PrimaryURI   *string `json:"primary_uri,omitempty"`
+
+	// Retriable As in the outcome.
 	Retriable     bool    `json:"retriable"`
 	RetrievalMode *string `json:"retrieval_mode,omitempty"`
 
@@ -7839,7 +7846,7 @@ type ClientInterface interface {
 
 	// PromoteArtifactWithBody Promote an artifact
 	//
-	// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
+	// Makes it durable, whatever its last calls came to; with reset_metrics its counters start anew. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7848,7 +7855,7 @@ type ClientInterface interface {
 
 	// PromoteArtifact Promote an artifact
 	//
-	// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
+	// Makes it durable, whatever its last calls came to; with reset_metrics its counters start anew. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -10035,7 +10042,7 @@ func (c *Client) PinArtifact(ctx context.Context, role Role, method Method, body
 
 // PromoteArtifactWithBody Promote an artifact
 //
-// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
+// Makes it durable, whatever its last calls came to; with reset_metrics its counters start anew. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -10054,7 +10061,7 @@ func (c *Client) PromoteArtifactWithBody(ctx context.Context, role Role, method 
 
 // PromoteArtifact Promote an artifact
 //
-// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
+// Makes it durable, whatever its last calls came to; with reset_metrics its counters start anew. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -16575,7 +16582,7 @@ type ClientWithResponsesInterface interface {
 
 	// PromoteArtifactWithBodyWithResponse Promote an artifact
 	//
-	// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
+	// Makes it durable, whatever its last calls came to; with reset_metrics its counters start anew. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16584,7 +16591,7 @@ type ClientWithResponsesInterface interface {
 
 	// PromoteArtifactWithResponse Promote an artifact
 	//
-	// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
+	// Makes it durable, whatever its last calls came to; with reset_metrics its counters start anew. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -27302,7 +27309,7 @@ func (c *ClientWithResponses) PinArtifactWithResponse(ctx context.Context, role 
 
 // PromoteArtifactWithBodyWithResponse Promote an artifact
 //
-// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
+// Makes it durable, whatever its last calls came to; with reset_metrics its counters start anew. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27317,7 +27324,7 @@ func (c *ClientWithResponses) PromoteArtifactWithBodyWithResponse(ctx context.Co
 
 // PromoteArtifactWithResponse Promote an artifact
 //
-// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
+// Makes it durable, whatever its last calls came to; with reset_metrics its counters start anew. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -171,7 +171,7 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 		reason := cmp.Or(o.Reason, runtime.RegenerateRequested)
 		change.ForceRegenerate, change.ResetRepairs = &reason, true
 	case "promote":
-		change.State, change.ResetMetrics = agent.StateDurable, o.ResetMetrics
+		change.State, change.Bless, change.ResetMetrics = agent.StateDurable, true, o.ResetMetrics
 	case "rollback":
 		change.Current, err = rollbackTarget(a, o.Generation)
 	case "pin":

@@ -81,6 +81,20 @@ func newTrend(since, until time.Time) Trend {
 	return Trend{Since: agent.FormatTime(since), Until: agent.FormatTime(until), ProgramSource: map[string]int{}, FailureClass: map[string]int{}, ErrorType: map[string]int{}, Verdicts: map[string]int{}}
 }
 
+// ownClass is the class of what answered, where the entry's class may be that of a stored program that failed before.
+func ownClass(e *agent.LogEntry) agent.Class {
+	earlier := slices.ContainsFunc(e.AttemptFailures, func(f agent.AttemptFailure) bool {
+		return f.AttemptID != e.AttemptID && f.FailureClass == e.FailureClass
+	})
+	switch {
+	case e.OutcomeStatus == agent.StatusOK:
+		return agent.ClassNone
+	case e.OutcomeAuthored && earlier:
+		return agent.ClassAuthored
+	}
+	return e.FailureClass
+}
+
 func (t *Trend) add(e *agent.LogEntry) {
 	t.Calls++
 	t.ProgramSource[e.ProgramSource]++
@@ -89,8 +103,8 @@ func (t *Trend) add(e *agent.LogEntry) {
 			t.FailureClass[string(f.FailureClass)]++
 		}
 	}
-	if e.FailureClass != agent.ClassNone {
-		t.FailureClass[string(e.FailureClass)]++
+	if class := ownClass(e); class != agent.ClassNone {
+		t.FailureClass[string(class)]++
 	}
 	if e.OutcomeStatus == agent.StatusError {
 		t.Errors++
