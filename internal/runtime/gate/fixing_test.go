@@ -21,7 +21,7 @@ func TestFixLeavesPrograms(t *testing.T) {
 		if _, r := g.Check(source); r != nil {
 			continue
 		}
-		if fixed := g.Fix(source, report.Terms{Null: true}); fixed.Text != source || fixed.Fixes != nil || fixed.Faults != nil {
+		if fixed := g.Fix(source, report.Terms{}); fixed.Text != source || fixed.Fixes != nil || fixed.Faults != nil {
 			t.Errorf("%s is changed: %v, refused: %v", name, fixed.Fixes, fixed.Faults)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// lists gives a list that the program returns, and may not have added to, the value of an empty one: nil would be null. Where null is spoken of, in the task or
-// in the text, it may be meant.
+// lists gives a list that the program returns, and may not have added to, the value of an empty one: nil would be null. Where no array is declared, a
+// program that needs nothing else keeps its null, and so does one where null is spoken of, in the task or in the text.
 func (m *fixer) lists() {
-	if m.terms.Returns != "array" && (m.terms.Null || aboutNull.MatchString(m.src)) {
+	if m.terms.Returns != "array" && (!m.begun() || m.terms.Null || aboutNull.MatchString(m.src)) {
 		return
 	}
 	m.returnedLists(func(v *types.Var, decl ast.Node, typ string) {
