@@ -104,6 +104,23 @@ func ParseSignature(raw json.RawMessage) (Signature, error) {
 	return s, nil
 }
 
+// ParseNewSignature is ParseSignature for one that a person or client writes: as Compile does, it refuses a misspelt constraint.
+func ParseNewSignature(raw json.RawMessage) (Signature, error) {
+	s, err := ParseSignature(raw)
+	if err != nil {
+		return s, err
+	}
+	for place, fields := range map[string][]Field{"/inputs/": s.Inputs, "/outputs/": s.Outputs} {
+		for i, f := range fields {
+			var bad *InvalidError
+			if _, err := Compile(f.Schema); errors.As(err, &bad) {
+				return Signature{}, &SignatureError{place + strconv.Itoa(i) + "/schema" + bad.Pointer, bad.Reason}
+			}
+		}
+	}
+	return s, nil
+}
+
 func schemaBytes(s Signature) (n int) {
 	for _, f := range slices.Concat(s.Inputs, s.Outputs) {
 		n += len(f.Schema)
@@ -117,7 +134,7 @@ func (f Field) Check(value json.RawMessage) *Violation {
 	if len(f.Schema) == 0 {
 		return nil
 	}
-	s, err := Compile(f.Schema)
+	s, err := CompileStored(f.Schema)
 	if err != nil { // cannot be after ParseSignature
 		return &Violation{Mismatch: MismatchSchema, Message: err.Error()}
 	}
@@ -165,7 +182,7 @@ func checkSchema(f *Field, at string) error {
 		return &SignatureError{at + "/schema", "does not go with the type history"}
 	}
 	var bad *InvalidError
-	if _, err := Compile(f.Schema); errors.As(err, &bad) {
+	if _, err := CompileStored(f.Schema); errors.As(err, &bad) {
 		return &SignatureError{at + "/schema" + bad.Pointer, bad.Reason}
 	} else if err != nil {
 		return &SignatureError{at + "/schema", err.Error()}

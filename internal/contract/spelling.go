@@ -9,17 +9,18 @@ import (
 // constraintNames are the names of what is checked.
 var constraintNames = strings.Fields("type enum const minItems maxItems minLength maxLength minProperties maxProperties minContains maxContains minimum maximum " +
 	"exclusiveMinimum exclusiveMaximum multipleOf uniqueItems pattern required dependentRequired items additionalProperties contains propertyNames " +
-	"unevaluatedItems unevaluatedProperties not if then else allOf anyOf oneOf prefixItems properties definitions patternProperties dependentSchemas " +
+	"unevaluatedItems unevaluatedProperties not if then else allOf anyOf oneOf prefixItems properties patternProperties dependentSchemas " +
 	"min_items constraints")
 
 // annotations are names that are known to say something to a reader alone.
-var annotations = strings.Fields("title description default example examples format deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema")
+var annotations = strings.Fields("title description default example examples format deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema definitions")
 
 // leastTypo is the length of the shortest name of which a letter may be wrong: a shorter one is soon another word.
-const leastTypo = 5
+const leastTypo = 6
 
 // meantName is the constraint that an unknown name was meant to be, or "": the same but for case, separators, a plural and minimum for min, or of a length
-// of at least leastTypo with one letter wrong, missing, added or out of its place, two from 8 letters on.
+// of at least leastTypo with one letter wrong, missing, added or out of its place, two from 8 letters on. A name
+// that is two letters longer or shorter is another word, as requiredIf is.
 func meantName(name string) string {
 	if slices.Contains(constraintNames, name) || slices.Contains(annotations, name) || strings.HasPrefix(name, "$") || strings.HasPrefix(name, "x-") || len(name) > 40 {
 		return ""
@@ -27,7 +28,7 @@ func meantName(name string) string {
 	var meant string
 	nearest := 1 + min(1, len(bareName(name))/leastTypo) + min(1, len(bareName(name))/8)
 	for _, known := range constraintNames {
-		far := min(edits(sameKey(name), sameKey(known)), edits(bareName(name), bareName(known)))
+		far := min(typos(sameKey(name), sameKey(known)), typos(bareName(name), bareName(known)))
 		if far < nearest && (far == 0 || sameKey(name)[0] == known[0]) {
 			meant, nearest = known, far
 		}
@@ -51,6 +52,14 @@ func bareName(name string) string {
 		return rest + "y"
 	}
 	return strings.TrimSuffix(name, "s")
+}
+
+// typos are the edits between texts of nearly the same length, and too many between others.
+func typos(a, b string) int {
+	if longer := len(a) - len(b); longer < -1 || longer > 1 {
+		return len(a) + len(b)
+	}
+	return edits(a, b)
 }
 
 // edits is the optimal string alignment distance of two short texts: letters wrong, missing, added, or two in each other's place.

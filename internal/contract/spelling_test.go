@@ -33,7 +33,8 @@ func TestMisspeltConstraints(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"title", "note", "notes", "comment", "$comment", "x-type", "format", "formats", "example", "unit", "name", "purpose", "nullable", "id", "key", "value", "größe", ""} {
+	for _, name := range []string{"title", "note", "notes", "comment", "$comment", "x-type", "format", "formats", "example", "unit", "name", "purpose", "nullable", "id", "key", "value", "requiredIf", "required_by", "multiple", "constant", "allow", "typed", "definition", "discriminator", "enumNames", "minimumDate",
+		"formatMinimum", "propertyOrder", "errorMessage", "typeName", "itemsType", "dependencies", "additionalItems", "größe", ""} {
 		if _, err := Compile(json.RawMessage(`{"` + name + `":1}`)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -41,6 +42,20 @@ func TestMisspeltConstraints(t *testing.T) {
 	// Names of keys are no constraints.
 	if _, err := Compile(json.RawMessage(`{"properties":{"Type":{},"minitems":{}},"required":["Type"],"enum":[{"types":1}],"default":{"item":1}}`)); err != nil {
 		t.Error(err)
+	}
+}
+
+// A signature that was stored before, or that a stored program asks with, is still read.
+func TestMisspeltConstraintsOfSignatures(t *testing.T) {
+	t.Parallel()
+	raw := json.RawMessage(`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"min_length":1}}]}`)
+	var bad *SignatureError
+	if _, err := ParseNewSignature(raw); !errors.As(err, &bad) || bad.Pointer != "/outputs/0/schema/min_length" {
+		t.Errorf("a new one: %v", err)
+	}
+	s, err := ParseSignature(raw)
+	if err != nil || s.Outputs[0].Check(json.RawMessage(`"x"`)) != nil {
+		t.Errorf("a stored one: %v", err)
 	}
 }
 

@@ -45,7 +45,7 @@ func checkSignature(k *agent.Contract, pointer string) error {
 	if k == nil || len(k.Signature) == 0 {
 		return nil
 	}
-	if _, err := ParseSignature(k.Signature); err != nil {
+	if _, err := ParseNewSignature(k.Signature); err != nil {
 		return &agent.InputError{Code: "invalid_contract", Pointer: pointer + "/signature", Detail: err.Error(),
 			Hint: `{"inputs": [{"name": "question"}], "outputs": [{"name": "answer"}]}`}
 	}
