@@ -120,6 +120,10 @@ func (ff *factFinder) visit(n ast.Node) bool {
 			ff.key(ff.reads, n.Index)
 			ff.skip[ast.Unparen(n.X)] = true
 		}
+	case *ast.Ident: // an alias of the context that is neither indexed nor assigned: used as a whole
+		if obj := ff.c.info.Uses[n]; obj != nil && ff.context[obj] && !ff.skip[n] {
+			ff.reads["*"] = true
+		}
 	case *ast.Field:
 		ff.tag(n.Tag)
 	case *ast.BasicLit:
@@ -145,7 +149,7 @@ func (ff *factFinder) assign(n *ast.AssignStmt) {
 	}
 	for i, r := range n.Rhs {
 		if _, ok := n.Lhs[i].(*ast.Ident); ok && ff.isContext(r) {
-			ff.skip[ast.Unparen(r)] = true
+			ff.skip[n.Lhs[i]], ff.skip[ast.Unparen(r)] = true, true
 		}
 	}
 }

@@ -13,16 +13,20 @@ func TestRecordsInContext(t *testing.T) {
 	p := gatePool(t, nil)
 	const key = `"conversation_history"`
 	found := map[string]string{
-		"by name":     "list := call.Context[" + key + "].([]any)\nreturn len(list), nil",
-		"by constant": "const key = " + key + "\nmemory := call.Context\nreturn len(memory[key].([]any)), nil",
-		"computed":    "keys := []string{\"n\", " + key + "}\nlist := call.Context[keys[1]].([]any)\nreturn len(list), nil",
-		"ranged":      "for k, v := range call.Context {\n\tif k == " + key + " {\n\t\treturn len(v.([]any)), nil\n\t}\n}\nreturn -1, nil",
-		"closure":     "get := func(k string) any { return call.Context[k] }\nreturn len(get(" + key + ").([]any)), nil",
-		"field":       "type state struct{ memory map[string]any }\ns := state{call.Context}\nreturn len(s.memory[" + key + "].([]any)), nil",
-		"encoded":     "raw, err := json.Marshal(call.Context)\nif err != nil {\n\treturn nil, err\n}\nvar back map[string][]any\nif err := json.Unmarshal(raw, &back); err != nil {\n\treturn nil, err\n}\nreturn len(back[" + key + "]), nil",
-		"copied":      "return len(maps.Clone(call.Context)[" + key + "].([]any)), nil",
+		"by name":      "list := call.Context[" + key + "].([]any)\nreturn len(list), nil",
+		"by constant":  "const key = " + key + "\nmemory := call.Context\nreturn len(memory[key].([]any)), nil",
+		"computed":     "keys := []string{\"n\", " + key + "}\nlist := call.Context[keys[1]].([]any)\nreturn len(list), nil",
+		"ranged":       "for k, v := range call.Context {\n\tif k == " + key + " {\n\t\treturn len(v.([]any)), nil\n\t}\n}\nreturn -1, nil",
+		"closure":      "get := func(k string) any { return call.Context[k] }\nreturn len(get(" + key + ").([]any)), nil",
+		"field":        "type state struct{ memory map[string]any }\ns := state{call.Context}\nreturn len(s.memory[" + key + "].([]any)), nil",
+		"encoded":      "raw, err := json.Marshal(call.Context)\nif err != nil {\n\treturn nil, err\n}\nvar back map[string][]any\nif err := json.Unmarshal(raw, &back); err != nil {\n\treturn nil, err\n}\nreturn len(back[" + key + "]), nil",
+		"alias ranged": "memory := call.Context\nfor k, v := range memory {\n\tif k == " + key + " {\n\t\treturn len(v.([]any)), nil\n\t}\n}\nreturn -1, nil",
+		"alias copied": "memory := call.Context\nreturn len(maps.Clone(memory)[" + key + "].([]any)), nil",
+		"declared":     "var memory = call.Context\nget := func(m map[string]any) any { return m[" + key + "] }\nreturn len(get(memory).([]any)), nil",
+		"pointer":      "memory := call.Context\np := &memory\nreturn len((*p)[" + key + "].([]any)), nil",
+		"copied":       "return len(maps.Clone(call.Context)[" + key + "].([]any)), nil",
 	}
-	imports := map[string][]string{"encoded": {"encoding/json"}, "copied": {"maps"}}
+	imports := map[string][]string{"encoded": {"encoding/json"}, "copied": {"maps"}, "alias copied": {"maps"}}
 	for name, body := range found {
 		h := &fakeHost{history: `[{"call_id":"a"},{"call_id":"b"}]`}
 		req := request(program(body, imports[name]...))
@@ -36,6 +40,7 @@ func TestRecordsInContext(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"other key": "call.Context[\"n\"] = call.Context[\"m\"]\nreturn 2, nil",
+		"alias":     "memory := call.Context\nmemory[\"n\"] = memory[\"m\"]\ndelete(memory, \"k\")\nreturn 2, nil",
 		"no use":    "return len(call.Args), nil",
 	} {
 		h := &fakeHost{history: `[]`}
