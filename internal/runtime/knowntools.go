@@ -40,7 +40,14 @@ func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 	see := func(t store.RankedTool) (store.RankedTool, bool) { return view.tool(ctx, t) }
 	var out []prompt.Tool
 	lookups := maxMethodLookups
-	share := func(t *store.RankedTool) float64 { w := weak.of(ctx, c.opened, t); return w.share() }
+	share := func(t *store.RankedTool) float64 {
+		shown, ok := see(*t) // without the contract and the methods that are another's
+		if !ok {
+			return 0
+		}
+		w := weak.of(ctx, c.opened, &shown)
+		return w.share()
+	}
 	for _, t := range relatedTools(ranked, wanted{c.role, task, limit, see, maxLooked, share}) {
 		known := prompt.Tool{Role: t.Tool.Role}
 		if t.relevance > 0 {
