@@ -28,16 +28,16 @@ func meantName(name string) string {
 	var meant string
 	nearest := 1 + min(1, len(bareName(name))/leastTypo) + min(1, len(bareName(name))/8)
 	for _, known := range constraintNames {
-		far := min(typos(sameKey(name), sameKey(known)), typos(bareName(name), bareName(known)))
-		if far < nearest && (far == 0 || sameKey(name)[0] == known[0]) {
+		far := min(typos(PlainWord(name), PlainWord(known)), typos(bareName(name), bareName(known)))
+		if far < nearest && (far == 0 || PlainWord(name)[0] == known[0]) {
 			meant, nearest = known, far
 		}
 	}
 	return meant
 }
 
-// sameKey is the same for keys that differ only by case or separators.
-func sameKey(key string) string {
+// PlainWord is the same for words and keys that differ only by case or separators.
+func PlainWord(key string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToLower(r)
@@ -47,7 +47,7 @@ func sameKey(key string) string {
 }
 
 func bareName(name string) string {
-	name = strings.NewReplacer("minimum", "min", "maximum", "max", "length", "len").Replace(sameKey(name))
+	name = strings.NewReplacer("minimum", "min", "maximum", "max", "length", "len").Replace(PlainWord(name))
 	if rest, ok := strings.CutSuffix(name, "ies"); ok {
 		return rest + "y"
 	}

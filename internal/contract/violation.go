@@ -118,7 +118,7 @@ func renamed(missing []string, object map[string]any) map[string]string {
 	}
 	out := map[string]string{}
 	for _, key := range sortedKeys(object) {
-		i := slices.IndexFunc(missing, func(m string) bool { return sameKey(m) != "" && sameKey(m) == sameKey(key) })
+		i := slices.IndexFunc(missing, func(m string) bool { return PlainWord(m) != "" && PlainWord(m) == PlainWord(key) })
 		if i >= 0 {
 			out[key] = missing[i]
 			missing = slices.Delete(slices.Clone(missing), i, i+1)

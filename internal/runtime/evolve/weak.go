@@ -9,11 +9,11 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
+	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
 // Kinds of weak success: with what a reason begins.
@@ -80,7 +80,7 @@ func policyWord(key string, v []byte, words []string) string {
 		return ""
 	}
 	for _, w := range words {
-		if plainWord(said) == plainWord(w) {
+		if contract.PlainWord(said) == contract.PlainWord(w) {
 			return w
 		}
 	}
@@ -89,16 +89,6 @@ func policyWord(key string, v []byte, words []string) string {
 
 // maxStatus bounds a status word, in bytes of JSON: a longer one is a text.
 const maxStatus = 100
-
-// plainWord is a word without what does not matter: case and separators.
-func plainWord(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, s)
-}
 
 // weakKind returns the kind of a reason, or other.
 func weakKind(reason string) string {
@@ -179,7 +169,7 @@ func saysStatus(value []byte, words []string) bool {
 	}
 }
 
-// sameWord compares as plainWord does, without an allocation. A word that is not ASCII may be the same.
+// sameWord compares as contract.PlainWord does, without an allocation. A word that is not ASCII may be the same.
 func sameWord(a []byte, b string) bool {
 	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
 	i, j := 0, 0
