@@ -5365,7 +5365,7 @@ type Tool struct {
 	// LastUsedAt The year 1 where nobody used it yet.
 	LastUsedAt time.Time `json:"last_used_at"`
 
-	// LifecycleState The best among its programs; absent without one. Tools in use come before those unused for 30 days, those before degraded ones; within each group the state decides before the score.
+	// LifecycleState The best among its programs; absent without one. Tools in use come before those unused for 30 days; within each group the score decides, and the state where it is the same.
 	LifecycleState *ToolLifecycleState  `json:"lifecycle_state,omitempty"`
 	Methods        *map[string]Contract `json:"methods,omitempty"`
 
@@ -5382,7 +5382,7 @@ type Tool struct {
 	UsageCount int                     `json:"usage_count"`
 }
 
-// ToolLifecycleState The best among its programs; absent without one. Tools in use come before those unused for 30 days, those before degraded ones; within each group the state decides before the score.
+// ToolLifecycleState The best among its programs; absent without one. Tools in use come before those unused for 30 days; within each group the score decides, and the state where it is the same.
 type ToolLifecycleState string
 
 // ToolHealth How the programs of a tool do.
