@@ -40,11 +40,17 @@ type peers struct {
 
 func newPeers(t *TLS, timeout time.Duration) *peers {
 	p := &peers{tls: t, timeout: timeout, transport: &http.Transport{IdleConnTimeout: idleTime, DisableCompression: true, Protocols: new(http.Protocols),
-		HTTP2: &http.HTTP2Config{SendPingTimeout: pingTime, PingTimeout: pingTime}}}
+		HTTP2: pings(timeout)}}
 	p.transport.DialTLSContext = p.dial
 	p.transport.Protocols.SetHTTP2(true)
 	p.transport.Protocols.SetUnencryptedHTTP2(true) // Go 1.26 takes a connection that is not a *tls.Conn for one without encryption
 	return p
+}
+
+// pings finds out that a peer has gone. One that may take longer to answer when it is dialed may take as long afterwards.
+func pings(dial time.Duration) *http.HTTP2Config {
+	every := max(pingTime, dial)
+	return &http.HTTP2Config{SendPingTimeout: every, PingTimeout: every}
 }
 
 // dial connects to a replica and waits for its first byte. In TLS 1.3 a client's handshake ends before the server has verified the client's
@@ -202,7 +208,7 @@ func Moved(h http.Header) { h.Set(movedHeader, "1") }
 func (c *Cluster) Listen(base context.Context, handler http.Handler) *http.Server {
 	base = context.WithValue(base, forwardedKey{}, true)
 	s := &http.Server{TLSConfig: c.peers.tls.server(), ReadHeaderTimeout: c.o.Dial, IdleTimeout: 2 * idleTime, Protocols: new(http.Protocols),
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingTime, PingTimeout: pingTime},
+		HTTP2:       pings(c.o.Dial),
 		BaseContext: func(net.Listener) context.Context { return base },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			c.in.Add(1)
