@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/recurgentd/recurgentd/internal/cli/clitest"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
 func drawn(f *forest, want Filter, flat bool) string {
@@ -103,12 +104,12 @@ func FuzzScreenFits(f *testing.F) {
 	f.Add(80, 24, "text", "role=x")
 	f.Add(1, 1, "漢字", "\"")
 	f.Add(9, 3, "\x1b[2J", "status=running")
-	f.Fuzz(func(t *testing.T, columns, rows int, text, typed string) {
+	f.Fuzz(func(t *testing.T, columns, rows int, said, typed string) {
 		columns, rows = columns&255, rows&63
-		s := &screen{url: text, colours: true, calls: newForest(), follow: true, want: Filter{Role: text}}
+		s := &screen{url: said, colours: true, calls: newForest(), follow: true, want: Filter{Role: said}}
 		for i, e := range clitest.SomeCalls() {
-			if e.OutcomeErrorMessage = text; i%2 == 0 {
-				e.Role, e.Method, e.OutcomeStatus = text, text, text
+			if e.OutcomeErrorMessage = said; i%2 == 0 {
+				e.Role, e.Method, e.OutcomeStatus = said, said, said
 			}
 			s.calls.add(CallFrom(&e))
 		}
@@ -117,7 +118,8 @@ func FuzzScreenFits(f *testing.F) {
 			s.Update(tea.KeyPressMsg(tea.Key{Text: key, Code: []rune(key + " ")[0]}))
 			checkFits(t, s.View().Content, columns, rows)
 		}
-		s.want, s.prompt, s.lost = Filter{}, &prompt{label: "filter: ", typed: typed, wrong: text}, text
+		failed := text.Clean(said, 200) // as an error's text is kept
+		s.want, s.prompt, s.lost = Filter{}, &prompt{label: "filter: ", typed: typed, wrong: failed}, failed
 		checkFits(t, s.View().Content, columns, rows)
 		if want, err := parseFilter(typed); err == nil && !strings.Contains(typed, `"`) {
 			if again, err := parseFilter(want.String()); err != nil || again != want {
