@@ -24,7 +24,7 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 		{"type", run("\tvar n int = \"text\"\n\treturn n, nil"), agent.ErrInvalidCode, agent.ClassIntrinsic},
 		{"undefined", run("\treturn unknown(), nil"), agent.ErrInvalidCode, agent.ClassIntrinsic},
 		{"arity of a call", run("\tf := func(a int) int { return a }\n\treturn f(1, 2), nil"), agent.ErrInvalidCode, agent.ClassIntrinsic},
-		{"arity of Run", "package tool\n\nfunc Run(a int) int { return a }\n", agent.ErrInvalidCode, agent.ClassIntrinsic},
+		{"results of Run", "package tool\n\nfunc Run(a int) (int, int, int) { return a, a, a }\n", agent.ErrInvalidCode, agent.ClassIntrinsic},
 		{"no Run", "package tool\n\nfunc Walk() {}\n", agent.ErrInvalidCode, agent.ClassIntrinsic},
 		{"import", "package tool\n\nimport (\n\t\"os\"\n\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) { return os.Getpid(), nil }\n", agent.ErrGuardrailExhausted, agent.ClassIntrinsic},
 		{"panic", run("\tpanic(\"boom\")"), agent.ErrExecution, agent.ClassIntrinsic},

@@ -90,6 +90,9 @@ func ownBuilder(t *testing.T) *native.Builder {
 		t.Fatal(err)
 	}
 	o.Dir, o.Sources, o.Text, o.Run = t.TempDir(), runtime.NativeSources, p.NativeText, p.RunTools
+	if o.Key, err = keyIn(o.Dir); err != nil {
+		t.Fatal(err)
+	}
 	b, err := native.New(o)
 	if err != nil {
 		t.Fatal(err)

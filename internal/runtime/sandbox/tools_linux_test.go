@@ -59,8 +59,8 @@ func TestToolIsBounded(t *testing.T) {
 	if _, said, err := toolRun(t, t.Context(), p, tool, "copy"); err != nil {
 		t.Errorf("after them: %v: %s", err, said)
 	}
-	if got := p.Stats().Killed; got["died"] != 0 || got["tools"] != 2 {
-		t.Errorf("processes that ended: %v, want two as tools, and none that died", got)
+	if got := p.Stats().Killed; got["died"] != 0 || got["tools"] < 2 || got["tools"]+got["flood"] != 3 { // the stacks of a thousand threads are ended for their length, or end before
+		t.Errorf("processes that ended: %v, want three as tools, one of them maybe for a flood of words, and none that died", got)
 	}
 }
 

@@ -51,7 +51,7 @@ func labelled(site, closed, unknown string, hang func(http.ResponseWriter)) []la
 		{name: "undefined name", code: rig.Program("\treturn unknown(), nil"), refused: true, types: "invalid_code", class: "intrinsic"},
 		{name: "type mismatch", code: rig.Program("\tvar n int = \"text\"\n\treturn n, nil"), refused: true, types: "invalid_code", class: "intrinsic"},
 		{name: "arity of a call", code: rig.Program("\tf := func(a int) int { return a }\n\treturn f(1, 2), nil"), refused: true, types: "invalid_code", class: "intrinsic"},
-		{name: "arity of Run", code: "package tool\n\nfunc Run(a int) int { return a }\n", refused: true, types: "invalid_code", class: "intrinsic"},
+		{name: "results of Run", code: "package tool\n\nfunc Run(a int) (int, int, int) { return a, a, a }\n", refused: true, types: "invalid_code", class: "intrinsic"},
 		{name: "no Run", code: "package tool\n\nfunc Walk() {}\n", refused: true, types: "invalid_code", class: "intrinsic"},
 		{name: "two Runs", code: rig.Program("\treturn 1, nil") + "\nfunc Run() {}\n", refused: true, types: "invalid_code", class: "intrinsic"},
 		{name: "missing return", code: rig.Program("\tcall.Arg(0, \"x\")"), refused: true, types: "invalid_code", class: "intrinsic"},

@@ -103,12 +103,16 @@ func hostileCall(d *rig.Daemon, session, method string, p hostile.Program) {
 	}
 }
 
-// permits adds the error types of a call whose program the gate refused.
+// permits adds the error types of a call whose program the gate refused, and the ends of those that the gate corrects.
 func permits(p hostile.Program, end, value string) bool {
 	if end == "guardrail_retry_exhausted" {
 		end = "tool_registry_violation"
 	}
-	return p.Permits(end, value)
+	mended := end
+	if end == "value" {
+		mended = value
+	}
+	return p.Permits(end, value) || slices.Contains(p.Allow, "mended="+mended)
 }
 
 // endOf makes a call, of so many milliseconds at most, and returns how it ended. A call that takes longer than the rig's patience is "no answer".
