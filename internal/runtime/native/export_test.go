@@ -67,14 +67,17 @@ func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths 
 	if err != nil {
 		return err
 	}
-	list := b.packages.list
-	if slices.ContainsFunc(list, func(p keptPackage) bool { return p.Path == paths[0] }) {
-		return nil
-	}
 	dir := b.dir(b.packagesDir())
 	added, err := keepPackages(string(out), dir)
 	if err != nil {
 		return err
 	}
-	return b.sealPackages(dir, append(list, added...))
+	list := slices.DeleteFunc(slices.Clone(b.packages.list), func(p keptPackage) bool {
+		return slices.ContainsFunc(added, func(a keptPackage) bool { return a.Path == p.Path })
+	})
+	if err := b.sealPackages(dir, append(list, added...)); err != nil {
+		return err
+	}
+	b.packages, err = b.readPackages(b.packagesDir())
+	return err
 }
