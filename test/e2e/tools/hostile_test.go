@@ -108,11 +108,11 @@ func permits(p hostile.Program, end, value string) bool {
 	if end == "guardrail_retry_exhausted" {
 		end = "tool_registry_violation"
 	}
-	mended := end
+	corrected := end
 	if end == "value" {
-		mended = value
+		corrected = value
 	}
-	return p.Permits(end, value) || slices.Contains(p.Allow, "mended="+mended)
+	return p.Permits(end, value) || slices.Contains(p.Allow, "corrected="+corrected)
 }
 
 // endOf makes a call, of so many milliseconds at most, and returns how it ended. A call that takes longer than the rig's patience is "no answer".

@@ -17,7 +17,7 @@ type Program struct {
 	Name   string
 	Class  string // cpu, mem, fs, net, proc, escape, output, panic, race, leak, poison
 	Source string // a whole file
-	// Allow is how its call may end: "value", "value=<JSON>", "authored", or an error type of the runtime; "mended=" with a JSON value or an error type is an end of
+	// Allow is how its call may end: "value", "value=<JSON>", "authored", or an error type of the runtime; "corrected=" with a JSON value or an error type is an end of
 	// the corrected program, where programs are corrected before they run.
 	Allow []string
 }
