@@ -35,7 +35,7 @@ type Options struct {
 
 	TTL  time.Duration    // how long a replica outlives its last heartbeat, and its sessions stay where they are; above 0
 	Idle time.Duration    // a session that nobody uses so long is given back; above 0
-	Dial time.Duration    // another replica must take a connection in this time, and answer Find and Ask; above 0
+	Dial time.Duration    // another replica must take a connection in this time, answer Find and Ask, and pings where it is longer than theirs; above 0
 	Now  func() time.Time // a clock with monotonic readings
 }
 

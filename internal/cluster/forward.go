@@ -17,7 +17,7 @@ import (
 
 // Times of connections between replicas.
 const (
-	pingTime = 5 * time.Second // without a frame of the peer, and again for the answer to a ping
+	pingTime = 5 * time.Second // at least: without a frame of the peer, and again for the answer to a ping
 	idleTime = 90 * time.Second
 )
 
