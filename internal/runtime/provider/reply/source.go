@@ -41,23 +41,24 @@ func rankOf(source string) rank {
 	if !looksLikeGo.MatchString(source) {
 		return rankNone
 	}
-	if len(source) <= maxSource {
-		file := parseGo(source)
-		if file == nil && !hasPackage.MatchString(source) {
-			file = parseGo("package tool;" + source)
-		}
-		if file != nil {
-			return rankOfFile(file)
-		}
+	file := parseGo(source)
+	if file == nil && !hasPackage.MatchString(source) {
+		file = parseGo("package tool;" + source)
 	}
-	if declaresRun.MatchString(source) {
-		return rankBroken
+	if file != nil {
+		return rankOfFile(file)
 	}
-	return rankPart
+	switch {
+	case !declaresRun.MatchString(source):
+		return rankPart
+	case len(source) > maxSource && beginsAsGo(source):
+		return rankWhole // it is refused for its length; a part of it would be another program
+	}
+	return rankBroken
 }
 
 func parseGo(source string) *ast.File {
-	if nesting(source) > maxBrackets {
+	if len(source) > maxSource || nesting(source) > maxBrackets {
 		return nil
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
