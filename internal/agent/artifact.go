@@ -169,6 +169,10 @@ type Generation struct {
 	Fixtures []Fixture `json:"fixtures,omitempty"`
 	Effects  *Effects  `json:"effects,omitempty"` // what it did in ok calls; nil before the first one
 	Beyond   *Effects  `json:"beyond,omitempty"`  // what of its reach a person was to be asked about when it was written, "*" for what it computes; nil for nothing
+
+	MadeFor   *MadeFor      `json:"made_for,omitempty"`  // nil in older files
+	Confirmed WordingDigest `json:"confirmed,omitempty"` // of what people had registered when one of them last stood by the program
+	Breaks    []string      `json:"breaks,omitempty"`    // the examples that it did not hold when it was written for another wording
 }
 
 // ByPerson reports whether a person put the program in.

@@ -66,20 +66,23 @@ type ArtifactChange struct {
 	Failure     *Failure    `json:"failure,omitempty"`
 	Proposal    bool        `json:"proposal,omitempty"` // the change is of a proposal alone, and nothing that counts changes
 
+	Reworded *Rewording `json:"reworded,omitempty"` // what a generation was made, or has been checked, for
+
 	// Operations of people.
-	Quarantine      *string   `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
-	Release         bool      `json:"release,omitempty"`
-	Pin             *bool     `json:"pin,omitempty"`
-	Approve         *bool     `json:"approve,omitempty"` // the generation that ApproveOf names, the current one when empty
-	ApproveOf       string    `json:"approve_of,omitempty"`
-	ForceRegenerate *string   `json:"force_regenerate,omitempty"`
-	ResetMetrics    bool      `json:"reset_metrics,omitempty"`
-	Bless           bool      `json:"bless,omitempty"` // what the current generation's last calls came to counts no more for whether it fails too often
-	ResetRepairs    bool      `json:"reset_repairs,omitempty"`
-	Current         string    `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
-	ForgetSession   string    `json:"forget_session,omitempty"` // drop what fixtures keep of that session
-	Revert          *Revert   `json:"revert,omitempty"`         // undo an operation
-	Manifest        *Manifest `json:"manifest,omitempty"`       // from now on; its revision is counted here
+	Quarantine      *string       `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
+	Release         bool          `json:"release,omitempty"`
+	Pin             *bool         `json:"pin,omitempty"`
+	Approve         *bool         `json:"approve,omitempty"` // the generation that ApproveOf names, the current one when empty
+	ApproveOf       string        `json:"approve_of,omitempty"`
+	ForceRegenerate *string       `json:"force_regenerate,omitempty"`
+	ResetMetrics    bool          `json:"reset_metrics,omitempty"`
+	Bless           bool          `json:"bless,omitempty"` // what the current generation's last calls came to counts no more for whether it fails too often
+	ResetRepairs    bool          `json:"reset_repairs,omitempty"`
+	Confirm         WordingDigest `json:"confirm,omitempty"`        // a person stands by the program that is current then, as people have worded its method
+	Current         string        `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
+	ForgetSession   string        `json:"forget_session,omitempty"` // drop what fixtures keep of that session
+	Revert          *Revert       `json:"revert,omitempty"`         // undo an operation
+	Manifest        *Manifest     `json:"manifest,omitempty"`       // from now on; its revision is counted here
 }
 
 // NoGeneration in ArtifactChange.ResultOf stands for a program that answered and becomes no generation: the totals of the artifact count it.
@@ -105,6 +108,9 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	}
 	next.operate(c)
 	next.judge(c)
+	if c.Reworded != nil {
+		next.reword(c.Reworded)
+	}
 	if c.ResultOf != "" || c.Generation == nil {
 		next.count(c) // the predecessor's result goes to the predecessor
 	}
@@ -198,6 +204,11 @@ func (a *Artifact) operate(c ArtifactChange) {
 		}
 		a.CurrentID = c.Current
 		a.ForceRegenerate = ""
+	}
+	if c.Confirm != "" {
+		if g := a.change(""); g != nil {
+			g.Confirmed = c.Confirm
+		}
 	}
 	if c.Manifest != nil {
 		m := *c.Manifest

@@ -28,7 +28,7 @@ func (a *Artifact) displace(g Generation) {
 
 // prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
 // contracts that ended better than it failed, and always the current one, its parent, its newest approved ancestor, and the newest that does not wait for
-// what it reaches.
+// what it reaches or for examples that it does not hold.
 func (a *Artifact) prune() {
 	const latest, contracts = 3, 8
 	if len(a.Generations) > latest { // a generation that a switch asked for does not displace the one that served
@@ -52,7 +52,7 @@ func (a *Artifact) prune() {
 		if approved == "" && g.Approved {
 			approved = g.ID
 		}
-		if reaching == "" && !a.AwaitsReach(g) {
+		if reaching == "" && !a.Awaits(g) {
 			reaching = g.ID
 		}
 	}

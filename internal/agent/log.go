@@ -112,6 +112,7 @@ type LogEntry struct {
 	ProgramEngine                 string    `json:"program_engine,omitempty"`  // what ran the program: ssa or yaegi; "" when none ran
 	ProgramTier                   string    `json:"program_tier,omitempty"`    // engine, beside program_engine
 	ProgramDoubted                bool      `json:"program_doubted,omitempty"` // a person had called an answer of it wrong
+	ProgramStale                  string    `json:"program_stale,omitempty"`   // purpose: a person had changed what the method is for since it was made
 	ProgramUnkept                 bool      `json:"program_unkept,omitempty"`  // it answered while what is stored was switched off or quarantined, and was not kept
 	PromptTools                   []string  `json:"prompt_tools,omitempty"`    // roles of the known tools that the last request to the model showed
 	ArtifactPromptVersion         string    `json:"artifact_prompt_version"`

@@ -10,26 +10,27 @@ import (
 // Standing is what an operator's operation can change of an artifact, as it stood at one moment. The audit trail keeps it from
 // before and after each operation, so that it can be undone. It holds no arguments and no values.
 type Standing struct {
-	Role                  string    `json:"role"`
-	MethodName            string    `json:"method_name"`
-	Revision              int64     `json:"revision"`
-	Adoptions             int64     `json:"adoptions,omitempty"`
-	CurrentID             string    `json:"current_generation"`
-	Sequence              int       `json:"sequence"`
-	CodeChecksum          string    `json:"code_checksum"`
-	LifecycleState        string    `json:"lifecycle_state"`
-	GenerationState       string    `json:"generation_state,omitempty"` // of the current generation; "" in older files
-	Quarantined           bool      `json:"quarantined"`
-	QuarantineReason      string    `json:"quarantine_reason,omitempty"`
-	Pinned                bool      `json:"pinned"`
-	Approved              bool      `json:"approved"`
-	ApprovedGenerations   []string  `json:"approved_generations,omitempty"`
-	ForceRegenerate       string    `json:"force_regenerate,omitempty"`
-	RepairCountSinceRegen int       `json:"repair_count_since_regen"`
-	LastFailureReason     string    `json:"last_failure_reason,omitempty"`
-	LastFailureClass      Class     `json:"last_failure_class,omitempty"`
-	Scorecard             Scorecard `json:"scorecard"`
-	Manifest              *Manifest `json:"effects,omitempty"`
+	Role                  string                   `json:"role"`
+	MethodName            string                   `json:"method_name"`
+	Revision              int64                    `json:"revision"`
+	Adoptions             int64                    `json:"adoptions,omitempty"`
+	CurrentID             string                   `json:"current_generation"`
+	Sequence              int                      `json:"sequence"`
+	CodeChecksum          string                   `json:"code_checksum"`
+	LifecycleState        string                   `json:"lifecycle_state"`
+	GenerationState       string                   `json:"generation_state,omitempty"` // of the current generation; "" in older files
+	Quarantined           bool                     `json:"quarantined"`
+	QuarantineReason      string                   `json:"quarantine_reason,omitempty"`
+	Pinned                bool                     `json:"pinned"`
+	Approved              bool                     `json:"approved"`
+	ApprovedGenerations   []string                 `json:"approved_generations,omitempty"`
+	Confirmed             map[string]WordingDigest `json:"confirmed,omitempty"` // by generation
+	ForceRegenerate       string                   `json:"force_regenerate,omitempty"`
+	RepairCountSinceRegen int                      `json:"repair_count_since_regen"`
+	LastFailureReason     string                   `json:"last_failure_reason,omitempty"`
+	LastFailureClass      Class                    `json:"last_failure_class,omitempty"`
+	Scorecard             Scorecard                `json:"scorecard"`
+	Manifest              *Manifest                `json:"effects,omitempty"`
 	Counters
 	Generation GenerationCounters `json:"generation"` // of the current one
 }
@@ -70,6 +71,12 @@ func (a *Artifact) Standing() *Standing {
 	for _, g := range a.Generations {
 		if g.Approved {
 			s.ApprovedGenerations = append(s.ApprovedGenerations, g.ID)
+		}
+		if g.Confirmed != "" {
+			if s.Confirmed == nil {
+				s.Confirmed = map[string]WordingDigest{}
+			}
+			s.Confirmed[g.ID] = g.Confirmed
 		}
 	}
 	if g := a.Current(); g != nil {
@@ -120,6 +127,9 @@ func (a *Artifact) revert(r *Revert) {
 		was, is := slices.Contains(to.ApprovedGenerations, g.ID), slices.Contains(from.ApprovedGenerations, g.ID)
 		if was != is {
 			a.change(g.ID).Approved = was
+		}
+		if to.Confirmed[g.ID] != from.Confirmed[g.ID] && g.Confirmed == from.Confirmed[g.ID] {
+			a.change(g.ID).Confirmed = to.Confirmed[g.ID]
 		}
 	}
 	if a.ForceRegenerate == from.ForceRegenerate {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
 
 // artifactSummary is an artifact in a list: without code, generations and scorecard.
@@ -28,7 +27,8 @@ type artifactSummary struct {
 	Cacheable             bool        `json:"cacheable"`
 	Quarantined           bool        `json:"quarantined"`
 	Pinned                bool        `json:"pinned"`
-	ShownTo               string      `json:"shown_to"` // whose agents are shown it: see shownTo
+	Stale                 string      `json:"stale,omitempty"` // purpose: a person has changed what the method is for since what answers was made
+	ShownTo               string      `json:"shown_to"`        // whose agents are shown it: see shownTo
 	CreatedAt             time.Time   `json:"created_at"`
 	LastUsedAt            time.Time   `json:"last_used_at"`
 	Revision              int64       `json:"revision"`
@@ -48,13 +48,13 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	if err != nil {
 		return noTool(err, role)
 	}
-	byPerson := w.run.ByPerson(r.Context(), role)
+	byPerson, stale := w.run.ByPerson(r.Context(), role), w.run.Staleness(r.Context(), role)
 	summaries := make([]artifactSummary, 0, min(len(all), limit+1))
 	for _, a := range all { // by method
 		if a.MethodName > after && len(summaries) <= limit {
 			summaries = append(summaries, artifactSummary{a.Role, a.MethodName, a.LifecycleState, a.CurrentID, a.CodeChecksum, a.ContractFingerprint,
 				a.SuccessCount, a.FailureCount, a.AuthoredErrorCount, a.RecentFailureRate, a.LastFailureClass, a.RepairCountSinceRegen, a.Cacheable, a.Quarantined, a.Pinned,
-				shownTo(a, byPerson), a.CreatedAt, a.LastUsedAt, a.Revision})
+				stale(a), shownTo(a, byPerson), a.CreatedAt, a.LastUsedAt, a.Revision})
 		}
 	}
 	return s.send(w, http.StatusOK, page(summaries, limit, func(a artifactSummary) string { return a.MethodName }))
@@ -66,65 +66,6 @@ func shownTo(a *agent.Artifact, byPerson bool) string {
 		return "everyone"
 	}
 	return "owner"
-}
-
-// artifactView is an artifact as it is stored, except for the fixtures of its generations: they hold arguments and values
-// of sessions, and only their number is returned.
-type artifactView struct {
-	*agent.Artifact
-	Generations []generationView  `json:"history"`
-	Displaced   *struct{}         `json:"displaced,omitempty"`  // hides what is kept for an undo only
-	Examples    *struct{}         `json:"examples,omitempty"`   // they have a path of their own
-	Verdicts    *struct{}         `json:"verdicts,omitempty"`   // so have they
-	Failures    *struct{}         `json:"failures,omitempty"`   // samples of what was fetched are for models only
-	Rejections  []agent.Rejection `json:"rejections,omitempty"` // without hints
-	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
-	Adoptions   *struct{}         `json:"adoptions,omitempty"`  // for replicas only
-
-	LastFailureOwner *struct{} `json:"last_failure_owner,omitempty"` // for models only
-
-	ShownTo        string           `json:"shown_to"`
-	Interface      *agent.Interface `json:"interface,omitempty"` // of the current generation; absent until it is known
-	Native         tier.View        `json:"native"`              // of the current program
-	Correction     agent.Correction `json:"correction"`
-	Doubted        bool             `json:"doubted,omitempty"`         // a person called an answer of the current program wrong
-	BrokenExamples []string         `json:"broken_examples,omitempty"` // by a person's operation
-}
-
-type generationView struct {
-	*agent.Generation
-	Fixtures     *struct{} `json:"fixtures,omitempty"` // hides the generation's own
-	FixtureCount int       `json:"fixture_count"`
-	NewHosts     []string  `json:"new_hosts,omitempty"` // that its parent neither reached nor names
-	Answered     *struct{} `json:"answered,omitempty"`  // hides hashes of inputs
-	Outlines     *struct{} `json:"outlines,omitempty"`  // and what is for models only
-	ShapesOwner  *struct{} `json:"shapes_owner,omitempty"`
-}
-
-func generationViews(a *agent.Artifact) []generationView {
-	views := make([]generationView, len(a.Generations))
-	for i, g := range a.Generations {
-		views[i] = generationView{Generation: g, FixtureCount: len(g.Fixtures), NewHosts: a.NewHosts(g)}
-	}
-	return views
-}
-
-func (s *server) sendArtifact(w *reply, r *http.Request, a *agent.Artifact) error {
-	return s.sendOperated(w, r, a, nil)
-}
-
-// sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
-func (s *server) sendOperated(w *reply, r *http.Request, a *agent.Artifact, broken []string) error {
-	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
-		Rejections: rejections(a), Native: w.run.NativeState(a), Doubted: a.Doubted(a.CurrentID),
-		ShownTo: shownTo(a, w.run.ByPerson(r.Context(), a.Role))}
-	if g := a.Current(); g != nil {
-		view.Interface = g.Interface
-	}
-	if a.Correction != nil {
-		view.Correction = *a.Correction
-	}
-	return s.sendRevision(w, http.StatusOK, a.Revision, view)
 }
 
 // target returns the role and the method of the path.

@@ -270,6 +270,10 @@ func (f *fake) Artifact(_ context.Context, role, method string) (*agent.Artifact
 
 func (f *fake) ByPerson(context.Context, string) bool { return false }
 
+func (f *fake) Staleness(context.Context, string) func(*agent.Artifact) string {
+	return func(*agent.Artifact) string { return "" }
+}
+
 func (f *fake) ListArtifacts(_ context.Context, role string) ([]*agent.Artifact, error) {
 	return []*agent.Artifact{anArtifact(role, "add"), anArtifact(role, "mul")}, f.known("ListArtifacts", role, "calculator")
 }

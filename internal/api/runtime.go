@@ -79,7 +79,8 @@ type Shared interface {
 	PutTool(ctx context.Context, q operator.ToolPut) (t agent.Tool, created bool, err error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
 	NativeState(a *agent.Artifact) tier.View
-	ByPerson(ctx context.Context, role string) bool // a person registered the role
+	ByPerson(ctx context.Context, role string) bool                            // a person registered the role
+	Staleness(ctx context.Context, role string) func(a *agent.Artifact) string // why what answers may not do what people want of the method
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
 	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
 	PutProgram(ctx context.Context, q operator.ProgramPut) (*agent.Artifact, error)

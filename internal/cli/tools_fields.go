@@ -14,6 +14,8 @@ type artifactFields struct {
 	agent.Artifact
 	Current        string   `json:"current_generation"`
 	Doubted        bool     `json:"doubted"`
+	Stale          string   `json:"stale"`
+	BreaksExamples int      `json:"breaks_examples"`
 	BrokenExamples []string `json:"broken_examples"` // by the operation that this replies to
 
 	ShownTo   string           `json:"shown_to"`
@@ -79,8 +81,14 @@ func (a artifactFields) standing() string {
 	if a.Artifact.AwaitsReach(a.Artifact.Find(a.Current)) {
 		words = append(words, "waits for approval of what it reaches")
 	}
+	if a.BreaksExamples > 0 {
+		words = append(words, "waits for approval: it does not hold "+text.Plural(a.BreaksExamples, "example"))
+	}
+	if a.Stale != "" {
+		words = append(words, "stale: "+a.Stale)
+	}
 	if a.ForceRegenerate != "" {
 		words = append(words, "regenerates at the next call")
 	}
-	return text.Clean(strings.Join(words, ", "), 100)
+	return text.Clean(strings.Join(words, ", "), 200)
 }

@@ -16,7 +16,8 @@ type Resolved struct {
 	Fingerprint string          // of the whole contract, or "none"
 	Checked     string          // of its machine-checked parts, or "none"
 	Schema      *Schema         // never nil; Empty where nothing is checked
-	Ignored     []InvalidError  // senseless constraints that were left out; nobody is held to them
+	Words       Words
+	Ignored     []InvalidError // senseless constraints that were left out; nobody is held to them
 }
 
 // A Cache keeps resolved contracts, each deliverable compiled once, whatever layers it came from. It is bounded and safe for concurrent use. The zero Cache is
@@ -41,7 +42,7 @@ func NewCache(n int) *Cache {
 		n = 1024
 	}
 	return &Cache{half: max(n/2, 1), young: map[string]*Resolved{}, old: map[string]*Resolved{}, compiled: map[string]*Resolved{},
-		none: &Resolved{Source: SourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone, Schema: &Schema{}},
+		none: &Resolved{Source: SourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone, Schema: &Schema{}, Words: (&Layers{}).words(nil)},
 		keys: sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}}
 }
 
@@ -70,7 +71,7 @@ func (c *Cache) Resolve(l Layers) *Resolved {
 
 func (c *Cache) resolve(l Layers) *Resolved {
 	merged, source := Merge(l)
-	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Schema: &Schema{}}
+	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Schema: &Schema{}, Words: l.words(merged)}
 	if merged == nil {
 		return r
 	}

@@ -167,7 +167,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if cand.predecessor != nil {
 		g.ParentID = &cand.predecessor.ID
 	}
-	g.Fixtures, g.ChangedAnswers, g.Beyond = cand.proof.fixtures(), cand.proof.changed, a.adopting.beyond()
+	g.Fixtures, g.ChangedAnswers, g.Beyond, g.Breaks = cand.proof.fixtures(), cand.proof.changed, a.adopting.beyond(), cand.proof.breaks
 	g.ForgeUsage = a.trail.usage
 	g.ForgeUsage.Add(cand.cost)
 	change.Decided = &decided
@@ -178,7 +178,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if a.drifted != nil {
 		change.Drifted = a.drifted
 	}
-	if now.Correction.Pending() && !change.Aside { // it holds what the correction was to hold
+	if now.Correction.Pending() && !change.Aside && len(g.Breaks) == 0 { // it holds what the correction was to hold
 		change.Correction = corrected(now.Correction, &g, a.policy)
 	}
 	a.changes = append(a.changes, change)

@@ -19,7 +19,8 @@ type backoffs struct {
 
 type backoffKey struct {
 	methodKey
-	checked string // fingerprint of the contract's machine-checked parts
+	checked string              // fingerprint of the contract's machine-checked parts
+	words   agent.WordingDigest // of what people have registered, where a program is looked at anew because they changed it; "" else
 }
 
 type backoff struct {
@@ -76,6 +77,21 @@ func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Ti
 		b.all[k] = f
 	}
 	return f.until
+}
+
+// pause has nothing tried for the first delay, without a failure that would count: no model could be asked, and what is stored answers meanwhile.
+func (b *backoffs) pause(k backoffKey, last lapse, now time.Time, p agent.BackoffPolicy) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = map[backoffKey]backoff{}
+	}
+	f, known := b.all[k]
+	if !known && len(b.all) >= maxBackoffs || f.delays(now) {
+		return
+	}
+	f.until, f.lapse = now.Add(delayOf(0, p)), last
+	b.all[k] = f
 }
 
 // patched records that a program replaced one that failed, and clears the failures before. The first few patches in a row

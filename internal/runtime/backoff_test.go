@@ -27,8 +27,8 @@ func TestBackoff(t *testing.T) {
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
-	one, other := backoffKey{methodKey{"r", "m"}, "sha256:1"}, backoffKey{methodKey{"r", "m"}, "sha256:2"}
-	foreign := backoffKey{methodKey{"r", "n"}, "sha256:1"}
+	one, other := backoffKey{methodKey: methodKey{"r", "m"}, checked: "sha256:1"}, backoffKey{methodKey: methodKey{"r", "m"}, checked: "sha256:2"}
+	foreign := backoffKey{methodKey: methodKey{"r", "n"}, checked: "sha256:1"}
 	if _, known := b.last(one); known {
 		t.Error("a failure is known before there was one")
 	}
@@ -77,7 +77,7 @@ func TestHeldCandidates(t *testing.T) {
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
-	key := func(i int) backoffKey { return backoffKey{methodKey{"r", strconv.Itoa(i)}, ""} }
+	key := func(i int) backoffKey { return backoffKey{methodKey: methodKey{"r", strconv.Itoa(i)}} }
 	honest := lapse{"not_found", "there is none", "ann"}
 	first, second := &candidate{}, &candidate{}
 	b.failed(key(0), honest, first, at, p)
@@ -113,7 +113,7 @@ func TestBackoffsAreBounded(t *testing.T) {
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
-	key := func(i int) backoffKey { return backoffKey{methodKey{"r", strconv.Itoa(i)}, ""} }
+	key := func(i int) backoffKey { return backoffKey{methodKey: methodKey{"r", strconv.Itoa(i)}} }
 	failed := lapse{agent.ErrExecution, "boom", "ann"}
 	for i := range maxBackoffs {
 		b.failed(key(i), failed, nil, at.Add(time.Duration(i%2)*time.Second), p)
@@ -144,7 +144,7 @@ func TestPatchesBackOff(t *testing.T) {
 	var b backoffs
 	p := agent.DefaultPolicy()
 	at := time.Unix(1000, 0)
-	k := backoffKey{methodKey{"r", "m"}, "none"}
+	k := backoffKey{methodKey: methodKey{"r", "m"}, checked: "none"}
 	for i, want := range []time.Duration{0, 0, 0, 0, 30, 60, 120} {
 		b.patched(k, lapse{errorType: agent.ErrExecution}, false, at, &p)
 		wait, waiting := b.waiting(k, at)

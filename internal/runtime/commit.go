@@ -179,7 +179,7 @@ func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation, Selection: a.decision.selection()}
 	p.Engine, p.Tier = a.last.ranOn(a.facts)
 	if g := a.program; g != nil {
-		p.Checksum, p.Trigger, p.Doubted = g.CodeChecksum, g.Trigger, a.doubted()
+		p.Checksum, p.Trigger, p.Doubted, p.Stale = g.CodeChecksum, g.Trigger, a.doubted(), a.staleness()
 	}
 	return Reply{CallID: a.id, SessionID: a.session.ID, TraceID: a.traceID, Role: a.role, Method: a.method, Outcome: a.outcome,
 		Program: p, Attempts: max(1, a.attempts, a.trail.requested), DurationMs: took, Usage: a.usage()}

@@ -19,6 +19,7 @@ type terms struct {
 	checked     string           // fingerprint of the machine-checked parts
 	schema      *contract.Schema // nil when nothing is checked
 	registered  bool             // the registry knows the role
+	words       *contract.Words  // nil when nothing was resolved
 	warnings    []string
 }
 
@@ -47,6 +48,7 @@ func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 	}
 	k := c.r.compiled.resolve(l)
 	t.contract, t.source, t.fingerprint, t.checked = k.Contract, k.Source, k.Fingerprint, k.Checked
+	t.words = &k.Words
 	if !k.Schema.Empty() {
 		t.schema = k.Schema
 	}

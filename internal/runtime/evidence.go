@@ -136,7 +136,7 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 		if r.Hint != "" {
 			e.add(c.quote(owner, "  "+r.Hint, c.heldBack(a.Example(r.Example))))
 		}
-	} else if last, known := c.r.backoffs.last(backoffKey{methodKey{c.role, c.method}, c.terms.checked}); known && last.message != "" {
+	} else if last, known := c.r.backoffs.last(backoffKey{methodKey: methodKey{c.role, c.method}, checked: c.terms.checked}); known && last.message != "" {
 		e.add(c.quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.namedType(last.errorType)))
 	}
 }

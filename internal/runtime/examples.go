@@ -132,6 +132,11 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 			return c.brokenExample(r.attempt, x)
 		}
 	}
+	return c.proveWrongs(ctx, cand, how)
+}
+
+// proveWrongs holds the candidate to the answers that people called wrong without saying what is right.
+func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how exampleRun) *judged {
 	for i, v := range c.artifact.UnexplainedWrongs() {
 		x := agent.Example{ID: "w" + strconv.Itoa(i+1), CallID: v.CallID, SessionID: v.SessionID, Args: v.Args, Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
 		if v.Got == nil {

@@ -20,6 +20,8 @@ type candidate struct {
 	existing    *agent.Artifact // instead of all this, when another call had stored one meanwhile
 	proof       proof
 	reach       *reach // of its predecessor, beyond which a person is asked; nil: nobody is
+	keeps       bool   // the model says that the predecessor does what the method is for now: there is no new program
+	keptAt      time.Time
 	shared      bool   // with other replicas
 	withdraw    func() // stops showing it to them; nil where this one does not
 

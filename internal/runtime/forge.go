@@ -36,6 +36,7 @@ type forgeRequest struct {
 	basis       failing           // of a repair
 	predecessor *agent.Generation // what the program would replace; nil for the first one
 	alone       bool              // not shared with other calls
+	recheck     bool              // predecessor is shown: a person has changed what the method is for since it was made
 }
 
 // budgetExhausted is the trigger of a program that replaces one which was repaired often enough.
@@ -140,7 +141,7 @@ func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger s
 
 // forge has a model write a new program and runs it. A failing program is repaired within this call's budgets.
 func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
-	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone()}
+	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone(), recheck: rec.decision.Reason == ReasonPurposeChanged}
 	for {
 		cand, out := rec.obtain(ctx, q)
 		switch {
@@ -149,6 +150,8 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		case cand.existing != nil:
 			rec.selected = rec.of(cand.existing) // this call may have arguments that the other one had not
 			return rec.follow(ctx)
+		case cand.keeps:
+			return rec.keepProgram(ctx, cand)
 		}
 		j := rec.tryCandidate(ctx, cand)
 		if j.id == "" {
@@ -211,7 +214,7 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	if broken := rec.prove(ctx, cand, rec.adaptive, rec.askedByPerson()); broken != nil {
 		return *broken
 	}
-	if rec.policy.ApprovalRequired || cand.beyond.Load() != nil {
+	if rec.policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {
 		return judged{}
 	}
 	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})

@@ -11,7 +11,11 @@ func (r *Runtime) ForgetFailures(role, method string) {
 }
 
 func (rec *recovery) backoffKey() backoffKey {
-	return backoffKey{methodKey{rec.role, rec.method}, rec.terms.checked}
+	k := backoffKey{methodKey: methodKey{rec.role, rec.method}, checked: rec.terms.checked}
+	if rec.decision.Reason == ReasonPurposeChanged { // a failure delays no repair, and no program for what the method is for next
+		k.words = rec.terms.registeredWords()
+	}
+	return k
 }
 
 // backingOff returns the delay during which this call must not forge; false if there is none, or a held candidate may run.
@@ -43,6 +47,8 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
 	switch {
+	case rec.decision.Reason == ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
+		rec.r.backoffs.pause(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.r.o.Now(), rec.policy.Backoff)
 	case rec.alone(), rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
 		rec.clearBackoff()

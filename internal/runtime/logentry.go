@@ -69,7 +69,7 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
 	}
 	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
-	e.ProgramDoubted, e.ProgramUnkept, e.PromptTools = a.doubted(), a.unkept, a.trail.tools
+	e.ProgramDoubted, e.ProgramStale, e.ProgramUnkept, e.PromptTools = a.doubted(), a.staleness(), a.unkept, a.trail.tools
 	if f := a.facts; f != nil {
 		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.NamesHistory(), f.HistoryPatterns, f.CapabilityPatterns
 	}

@@ -24,8 +24,11 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.
 	if c.dispatch() {
 		in.Turns = c.spokenTurns(ctx)
 	}
-	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.policy.FixturesEnabled && !c.switchedOff() {
+	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.policy.FixturesEnabled && !c.switchedOff() && !c.rewrites() {
 		in.Earlier = g.Code // it will be held to answers that it cannot know
+	}
+	if o.mayKeep() {
+		in.Recheck = &prompt.Recheck{Code: o.predecessor.Code, Before: agent.Contract{Purpose: o.predecessor.MadeFor.Purpose, Acceptance: o.predecessor.MadeFor.Acceptance, FailurePolicy: o.predecessor.MadeFor.FailurePolicy}}
 	}
 	if o.kind == provider.KindRepair {
 		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, c.failure(&o.basis)

@@ -23,6 +23,7 @@ type proof struct {
 	seen     []string              // the calls of the predecessor's fixtures that there were
 	fixtured bool                  // fixtures were looked at
 	renewed  []agent.Fixture       // those with the new value, so that later programs go on answering these inputs
+	breaks   []string              // active examples that a program for a changed purpose does not hold: a person decides
 	broken   *judged
 }
 
@@ -94,6 +95,9 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	}
 	now := c.refreshed(ctx)
 	broken := now.proveExamples(ctx, cand, adaptive)
+	if broken != nil && broken.example != "" && c.decision.Reason == ReasonPurposeChanged {
+		broken = now.onlyExamples(ctx, cand, broken)
+	}
 	if broken == nil && !c.switchedOff() {
 		broken = now.proveFixtures(ctx, cand, adaptive, mayChange)
 	}
@@ -144,7 +148,7 @@ func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool 
 func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
 	p := &cand.proof
 	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
-	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined {
+	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined || c.rewrites() {
 		return nil
 	}
 	p.fixtured = true
@@ -187,8 +191,8 @@ func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation)
 	}
 	itself := &candidate{generation: *predecessor}
 	for g, left := predecessor, len(c.artifact.Generations); g.ParentID != nil && left > 0; left-- {
-		if g = c.artifact.Find(*g.ParentID); g == nil {
-			break
+		if g = c.artifact.Find(*g.ParentID); g == nil || g.MadeFor != nil && predecessor.MadeFor != nil && g.MadeFor.Digest != predecessor.MadeFor.Digest {
+			break // what was made for something else
 		}
 		for i, f := range g.Fixtures {
 			if hasInput(predecessor.Interface, all, f.Args, f.Kwargs) {

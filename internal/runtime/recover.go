@@ -64,7 +64,7 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 	} else {
 		o = rec.forge(ctx, g, forgeTrigger(rec.artifact, rec.policy, rec.decision.Reason))
 	}
-	if rec.source == agent.SourcePersisted { // another call had stored a program meanwhile
+	if rec.source == agent.SourcePersisted || rec.decision.Decision == agent.DecideRun { // another call had stored a program meanwhile, or the model says that the stored one does
 		return o
 	}
 	return rec.fallBack(ctx, rec.updateBackoff(o))
@@ -140,6 +140,8 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	switch {
 	case rec.artifact.Pinned, rec.decision.Reason == ReasonApprovalRequired:
 		return rec.keep(j)
+	case rec.decision.Reason == ReasonBreaksExamples:
+		return rec.keep(j)
 	case rec.decision.Reason == ReasonNewReach: // a newer program waits already
 		return rec.announced(rec.keep(j), rec.artifact.Current().Beyond)
 	}
@@ -167,7 +169,7 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.decision.Reason}
 	switch rec.decision.Reason {
 	case ReasonContractChanged:
-		why.message = prompt.Public("The contract changed since this program was written. It must keep the contract given above.")
+		why.message = prompt.Public("The contract changed since this program was written. It must keep the contract given above." + rec.rewordedToo(g))
 	case ReasonArgsIgnored:
 		why.message = prompt.Public("This program ignores its arguments; the call has arguments that must matter.")
 	default:

@@ -72,6 +72,7 @@ type Program struct {
 	Checksum    string          `json:"checksum,omitempty"`
 	Trigger     string          `json:"trigger,omitempty"`
 	Doubted     bool            `json:"doubted,omitempty"` // a person called an answer of it wrong
+	Stale       string          `json:"stale,omitempty"`   // purpose: a person has changed what the method is for since it was made, and no other could be had
 	Engine      string          `json:"engine,omitempty"`  // ssa or yaegi: what ran it
 	Tier        string          `json:"tier,omitempty"`    // engine, beside Engine
 	Selection   agent.Selection `json:"selection"`

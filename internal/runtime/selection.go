@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -33,14 +34,18 @@ const (
 	ReasonCorrection       = "correction"   // a person called an answer wrong
 	ReasonNotPromoted      = "not_promoted" // another generation has come further in its lifecycle
 	ReasonSetter           = "setter"
+	ReasonPurposeChanged   = "purpose_changed" // a person has changed what the method is for since its program was made
+	ReasonPurposeChecked   = "purpose_checked" // that was so, and the model said within this call that the program does it
+	ReasonBreaksExamples   = "breaks_examples" // the current program was written for a changed purpose, does not hold examples, and waits for a person
 )
 
 // SelectInput is all that a selection depends on.
 type SelectInput struct {
 	Role, Method       string
-	HasArgs            bool            // the call has arguments, positional or keyword
-	Artifact           *agent.Artifact // nil when there is none
-	CheckedFingerprint string          // of the contract's machine-checked parts
+	HasArgs            bool                // the call has arguments, positional or keyword
+	Artifact           *agent.Artifact     // nil when there is none
+	CheckedFingerprint string              // of the contract's machine-checked parts
+	Words              agent.WordingDigest // of what people have registered; "" where the call has words of its own, or they do not count
 	Policy             *agent.Policy
 	Now                time.Time
 	ImportAllowed      func(path string) bool
@@ -62,6 +67,7 @@ type Decision struct {
 	Generation *agent.Generation // to run, to repair, or the predecessor of what is forged; nil when there is none
 	Fallback   *agent.Generation // answers when no new program can be had; nil when none may
 	Figures    Figures           // of anything but a run
+	Reworded   bool              // a person has changed what the method is for since Generation was made
 }
 
 // Figures are the numbers a decision used.
@@ -83,13 +89,18 @@ func Select(in SelectInput) Decision {
 	d := Decision{Decision: agent.DecideForge, Generation: g, Figures: figures(a, g)}
 	if d.Reason = forgeReason(in, a, g); d.Reason != "" {
 		d.Fallback = fallback(in, a, g, d.Reason)
-		if in.waits(a, g) == ReasonNewReach {
+		if why := in.waits(a, g); why == ReasonNewReach || why == ReasonBreaksExamples {
 			d.Generation = in.serving(a) // nobody has let the newest one be a predecessor
 		}
+		d.Reworded = in.reworded(d.Generation)
 		return d
 	}
 	if why := in.waits(a, g); why != "" {
-		return selectServing(in, a, d, why)
+		serving := selectServing(in, a, d, why)
+		if serving.Decision == agent.DecideRun && in.reworded(g) && in.reworded(serving.Generation) && !a.Pinned {
+			return recheck(d, serving.Generation) // what waits was written for what the method is for no more
+		}
+		return serving
 	}
 	if a.Pinned {
 		return Decision{Decision: agent.DecideRun, Reason: ReasonPinned, Generation: g}
@@ -97,13 +108,19 @@ func Select(in SelectInput) Decision {
 	match := a.Matching(in.CheckedFingerprint, func(other *agent.Generation) bool {
 		return other == g || in.serves(a, other)
 	})
+	if in.reworded(match) {
+		match = cmp.Or(in.worded(a), match)
+	}
 	if p.Promotion.Enforce && match != nil && match == g {
 		if better := promoted(in, a, g); better != nil {
 			return Decision{Decision: agent.DecideRun, Reason: ReasonNotPromoted, Generation: better}
 		}
 	}
 	if why := in.stale(match); why != "" {
-		d.Fallback = g
+		if why == ReasonPurposeChanged {
+			return recheck(d, match)
+		}
+		d.Fallback, d.Reworded = g, in.reworded(g)
 		return repairOrForge(d, in, why)
 	}
 	return Decision{Decision: agent.DecideRun, Reason: ReasonHealthy, Generation: match}
@@ -115,6 +132,8 @@ func (in *SelectInput) stale(match *agent.Generation) string {
 	switch {
 	case match == nil:
 		return ReasonContractChanged
+	case in.reworded(match):
+		return ReasonPurposeChanged
 	case Degraded(match, p.Degraded), p.Promotion.Enforce && match.State == agent.StateDegraded:
 		return ReasonDegraded
 	case in.HasArgs && in.IgnoresArgs(match):
@@ -153,7 +172,7 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 	best := current
 	for _, g := range a.Generations {
 		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == current.CheckedFingerprint || g.CheckedFingerprint == in.CheckedFingerprint
-		if g != current && fits && stateRank(g.State) > stateRank(best.State) && in.serves(a, g) {
+		if g != current && fits && !in.reworded(g) && stateRank(g.State) > stateRank(best.State) && in.serves(a, g) {
 			best = g
 		}
 	}

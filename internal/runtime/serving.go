@@ -22,6 +22,8 @@ func (in *SelectInput) waits(a *agent.Artifact, g *agent.Generation) string {
 		return ReasonApprovalRequired
 	case in.Policy.NewReach == agent.ReachAsk && a.AwaitsReach(g):
 		return ReasonNewReach
+	case a.AwaitsExamples(g):
+		return ReasonBreaksExamples
 	}
 	return ""
 }

@@ -86,7 +86,11 @@ func (w *writer) writeLeased(ctx context.Context, lease store.Lease, key string,
 
 // leave shows a candidate to the other replicas, until it is stored or its calls have ended without that.
 func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
-	text, err := json.Marshal(sharedCandidate{w.reply, cand.generation.CreatedAt, cand.generation.Owner})
+	created := cand.generation.CreatedAt
+	if cand.keeps {
+		created = cand.keptAt
+	}
+	text, err := json.Marshal(sharedCandidate{w.reply, created, cand.generation.Owner})
 	if err == nil && len(text) <= maxCandidate {
 		err = w.r.store.PutCandidate(ctx, key, text, candidateLife)
 	}
@@ -110,8 +114,16 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 		return nil
 	}
 	var shared sharedCandidate
-	if json.Unmarshal(text, &shared) != nil || shared.Reply.Code == "" || shared.CreatedAt.IsZero() {
+	if json.Unmarshal(text, &shared) != nil || shared.Reply.Code == "" && !shared.Reply.Unchanged || shared.CreatedAt.IsZero() {
 		return nil
+	}
+	if shared.Reply.Unchanged {
+		if !q.mayKeep() {
+			return nil
+		}
+		cand := w.rechecked(q, shared.CreatedAt)
+		cand.shared = true
+		return cand
 	}
 	shared.Reply.Usage = agent.Usage{}
 	program, facts, refused := w.gate(ctx, q, shared.Reply)

@@ -25,7 +25,7 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	if !j.misnamed() || g.UnknownStreak+1 < unknownStreak {
 		return false
 	}
-	if !rec.policy.RepairEnabled || rec.artifact.Pinned || rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen || rec.decision.Reason == ReasonApprovalRequired || rec.decision.Reason == ReasonNewReach {
+	if !rec.policy.RepairEnabled || rec.artifact.Pinned || rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen || rec.decision.Reason == ReasonApprovalRequired || rec.decision.Reason == ReasonNewReach || rec.decision.Reason == ReasonBreaksExamples {
 		return false
 	}
 	_, waits := rec.backingOff()

@@ -96,6 +96,9 @@ func (rec *recovery) repairEnded(ok bool) {
 // first.
 func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Span) (res forgeResult, leader, ok bool) {
 	key := flightKey(rec.role, rec.method, rec.terms.checked, q)
+	if rec.rewrites() {
+		key += "\x00" + string(rec.terms.registeredWords())
+	}
 	if q.alone {
 		key += "\x00" + rec.id
 	}
@@ -156,7 +159,7 @@ type writer struct {
 
 // write asks the model until a program compiles or the budgets end.
 func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
-	if q.predecessor == nil && q.kind == provider.KindForge {
+	if (q.predecessor == nil || q.recheck) && q.kind == provider.KindForge {
 		if a := w.storedMeanwhile(ctx); a != nil {
 			w.res.candidate = &candidate{existing: a, generation: agent.Generation{Cacheable: true}}
 			return w.res
@@ -173,7 +176,16 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			w.res.failure, w.res.class = unanswered(ctx, err)
 			return w.res
 		}
+		if reply.Unchanged {
+			w.res.candidate, w.reply = w.rechecked(q, w.r.o.Now()), reply
+			return w.res
+		}
 		program, facts, refused := w.gate(ctx, q, reply)
+		if refused == nil && q.mayKeep() && program.Checksum == q.predecessor.CodeChecksum { // it says so with the program
+			w.reply = provider.Reply{Unchanged: true, Model: reply.Model}
+			w.res.candidate = w.rechecked(q, w.r.o.Now())
+			return w.res
+		}
 		var takes *agent.Interface
 		if refused == nil {
 			takes, refused = w.describe(q, reply, facts)
@@ -267,6 +279,7 @@ func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Progr
 		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts)
+	g.MadeFor, g.Confirmed = w.madeFor(q.predecessor)
 	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.id, reach: w.before, proof: proof{turn: make(chan struct{}, 1)}}
 	cand.beyond.Store(w.before.beyond(&g))
 	return cand

@@ -18,23 +18,23 @@ func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, er
 		return messages
 	}
 	messages := render()
-	reply, err := w.ask(ctx, q.kind, messages)
+	reply, err := w.ask(ctx, q, messages)
 	if provider.TooLong(err) {
 		if shorter := render(); !slices.Equal(shorter, messages) {
-			return w.ask(ctx, q.kind, shorter)
+			return w.ask(ctx, q, shorter)
 		}
 	}
 	return reply, err
 }
 
 // ask has the model answer. After a reply that cannot be read it is asked once more, and learns why, where the budget has room for that.
-func (w *writer) ask(ctx context.Context, kind string, messages []provider.Message) (provider.Reply, error) {
+func (w *writer) ask(ctx context.Context, q forgeRequest, messages []provider.Message) (provider.Reply, error) {
 	res := &w.res
 	for try := 1; ; try++ {
 		began := w.r.o.Now()
 		question := w.span.Ask(w.model(), began)
 		answered := w.spent.sent()
-		reply, err := w.r.model.Program(ctx, provider.Request{Kind: kind, Role: w.role, Method: w.method, Model: w.model(),
+		reply, err := w.r.model.Program(ctx, provider.Request{Kind: q.kind, MayKeep: q.mayKeep(), Role: w.role, Method: w.method, Model: w.model(),
 			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.r.Owner(w.owner), Charge: w.charge()})
 		res.requested++
 		outcome, usage := provider.Answered(err, reply.Usage)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -25,6 +26,8 @@ type ProgramEvidence struct {
 	AnswersNow     *string         `json:"answers_now"`     // the generation that answers a call without a contract; null: none
 	ChangedAnswers int             `json:"changed_answers"` // of its parent
 	Examples       int             `json:"examples"`        // that it was held to
+	Breaks         int             `json:"breaks"`          // of these, what it does not hold, written for a purpose that was changed
+	BrokenExamples []string        `json:"broken_examples"` // their ids, of those that the caller may see with their calls
 	SuccessCount   int64           `json:"success_count"`
 	FailureCount   int64           `json:"failure_count"`
 	Did            *agent.Effects  `json:"did"` // in ok calls; null before the first one
@@ -69,6 +72,11 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	}
 	g := a.Current()
 	evidence := o.programEvidence(a, g)
+	for _, id := range a.Breaks(g) {
+		if evidence.Breaks++; a.Example(id).CallID == "" || q.sees(ctx, a.Example(id).CallID) {
+			evidence.BrokenExamples = append(evidence.BrokenExamples, id)
+		}
+	}
 	out.Evidence = evidence
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
 	approve := func() {
@@ -77,6 +85,9 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	switch allowed := allowedBy(a, g, &evidence.Beyond); {
 	case w.Kind == overview.Approval:
 		out.Summary = g.ID + " waits for approval; it was made by " + strconv.Quote(runtime.Clip(g.Trigger, 200))
+		if evidence.Breaks > 0 {
+			out.Summary = fmt.Sprintf("%s waits for approval: it was written for the changed purpose of the method, and does not hold %d of its examples", g.ID, evidence.Breaks)
+		}
 		out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID), "recurgentd tools approve"+names)
 	case a.AwaitsReach(g):
 		out.Summary = g.ID + " waits for approval: it would reach what its predecessors did not"
@@ -93,7 +104,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	}
 	if evidence.Parent != nil {
 		name := "roll back to " + *evidence.Parent
-		if w.Kind == overview.Effects && a.AwaitsReach(g) {
+		if w.Kind == overview.Effects && a.AwaitsReach(g) || evidence.Breaks > 0 && !g.Approved {
 			name = "reject the program, and stay with " + *evidence.Parent
 		}
 		out.offer(name, "POST", path+"/rollback", bodyOf("generation", *evidence.Parent), "recurgentd tools rollback --generation "+why.Argument(*evidence.Parent)+names)
@@ -168,7 +179,7 @@ func bodyOf(name, value string) string { return string(agent.Encoded(map[string]
 func (o *Operator) programEvidence(a *agent.Artifact, g *agent.Generation) ProgramEvidence {
 	e := ProgramEvidence{Generation: g.ID, Trigger: g.Trigger, CreatedAt: g.CreatedAt.UTC(), ChangedAnswers: len(g.ChangedAnswers), Examples: len(a.ActiveExamples()),
 		SuccessCount: g.SuccessCount, FailureCount: g.IntrinsicFailureCount + g.AdaptiveFailureCount + g.ExtrinsicFailureCount, Did: g.Effects,
-		NamedHosts: append([]string{}, g.NamedHosts()...), NewHosts: append([]string{}, a.NewHosts(g)...), Manifest: a.Manifest}
+		NamedHosts: append([]string{}, g.NamedHosts()...), NewHosts: append([]string{}, a.NewHosts(g)...), Manifest: a.Manifest, BrokenExamples: []string{}}
 	beyond := overview.Beyond(a, g)
 	e.Beyond = beyond.With(&agent.Effects{})
 	if g.ParentID != nil && a.Find(*g.ParentID) != nil {

@@ -37,7 +37,7 @@ func (o *Operator) Tool(ctx context.Context, role string) (KnownTool, error) {
 		return KnownTool{}, err
 	}
 	known := knownTool(t)
-	known.Health = overview.HealthOf(all)
+	known.Health = overview.HealthOf(all, func(method string) agent.WordingDigest { return o.words(&known.Tool, method).ByPerson })
 	return known, nil
 }
 
@@ -143,7 +143,9 @@ func (o *Operator) Operate(ctx context.Context, role, method string, op Operatio
 		if a == nil {
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}
-		return op.on(a)
+		change, err := op.on(a)
+		o.stands(ctx, a, &change)
+		return change, err
 	})
 	if err == nil {
 		o.correct(a, op.Actor)

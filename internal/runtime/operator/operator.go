@@ -89,7 +89,8 @@ func New(o Options) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := overview.Options{Store: o.Store, Namespace: o.Namespace, Now: o.Now}
+	contracts := contract.NewCache(0)
+	seen := overview.Options{Store: o.Store, Namespace: o.Namespace, Now: o.Now, Words: func(t *agent.Tool, method string) agent.WordingDigest { return words(contracts, t, method).ByPerson }}
 	if o.Usage != nil {
 		seen.Usage = func(ctx context.Context) (spend.UsageReport, error) {
 			return o.Usage(ctx, spend.UsageQuery{By: spend.ByRole})
@@ -99,7 +100,7 @@ func New(o Options) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{o: o, store: held, overview: tools, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0),
+	return &Operator{o: o, store: held, overview: tools, box: o.Sandbox, calls: o.Calls, contracts: contracts,
 		undos:  undos{reader: trail.NewReader(held, store.AuditQuery{Undos: true})},
 		ledger: trail.New(held, applyVerdict, opRecommendationApply, opRecommendationDismiss, opRecommendationUndo)}, nil
 }

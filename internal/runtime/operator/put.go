@@ -71,6 +71,9 @@ func (o *Operator) putTool(ctx context.Context, q ToolPut) (t agent.Tool, create
 	if err := more.fits(ctx, o, q.Actor); err != nil {
 		return agent.Tool{}, false, err
 	}
+	if err := o.remember(ctx, &was, &next); err != nil {
+		return agent.Tool{}, false, err
+	}
 	entry.After = agent.Encoded(next)
 	t, err = o.store.PutTool(ctx, next, was.Revision, &entry)
 	return t, created, err
@@ -111,13 +114,15 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 	}
 	unlock := o.calls.HoldAdoption(role, method)
 	defer unlock()
-	var ofRole, ofMethod agent.Contract
-	if t, err := o.store.Tool(ctx, role); err == nil {
-		ofRole, ofMethod = t.Contract, t.Methods[method]
+	t, err := o.store.Tool(ctx, role)
+	if err != nil {
+		t = agent.Tool{} // not registered
 	}
-	k := o.contracts.Resolve(contract.Layers{Role: &ofRole, Method: &ofMethod})
+	ofMethod := t.Methods[method]
+	k := o.contracts.Resolve(contract.Layers{Role: &t.Contract, ByProgram: !t.ByPerson, Method: &ofMethod})
 	g := *loaded
 	g.Trigger, g.ContractFingerprint, g.CheckedFingerprint = "operator:"+cmp.Or(o.mask(q.Reason), "put"), k.Fingerprint, k.Checked
+	g.MadeFor = &k.Words.Made
 	entry := o.audit(q.Actor, opPut, role+"."+method, q.Reason)
 	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {

@@ -39,6 +39,9 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry 
 	next.Contract, next.Methods, next.ByPerson, next.ByUse, next.Owner = old.Contract, old.Methods, old.ByPerson, old.ByUse, old.Owner
 	entry.Before, entry.After = agent.Encoded(now), agent.Encoded(next)
 	return func() error {
+		if err := o.remember(ctx, &now, &next); err != nil {
+			return err
+		}
 		_, err := o.store.PutTool(ctx, next, now.Revision, entry)
 		return err
 	}, nil

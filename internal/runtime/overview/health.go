@@ -12,9 +12,10 @@ type Health struct {
 	SuccessCount      int64        `json:"success_count"`
 	FailureCount      int64        `json:"failure_count"`       // of programs and of their sources
 	RecentFailureRate float64      `json:"recent_failure_rate"` // the highest among its current programs, 0 to 1
-	Degraded          int          `json:"degraded"`            // methods, as the three below
+	Degraded          int          `json:"degraded"`            // methods, as the four below
 	Quarantined       int          `json:"quarantined"`
 	Doubted           int          `json:"doubted"`      // a person called an answer of the current program wrong
+	Stale             int          `json:"stale"`        // a person changed what the method is for, and no program was made or checked for it since
 	LastFailure       *LastFailure `json:"last_failure"` // null where none is known
 }
 
@@ -32,11 +33,12 @@ type digest struct {
 	rate                           float64
 	degraded, quarantined, doubted bool
 	last                           *LastFailure
+	made                           *agent.Artifact // what its programs were made for, and nothing else of it
 }
 
 func digestOf(a *agent.Artifact) digest {
 	d := digest{success: a.SuccessCount, failure: a.FailureCount, rate: a.RecentFailureRate, degraded: a.LifecycleState == agent.StateDegraded,
-		quarantined: a.Quarantined, doubted: a.Doubted(a.CurrentID)}
+		quarantined: a.Quarantined, doubted: a.Doubted(a.CurrentID), made: madeOf(a)}
 	if a.LastFailureClass != agent.ClassNone {
 		d.last = &LastFailure{Method: a.MethodName, Class: a.LastFailureClass, Reason: a.LastFailureReason}
 		if len(a.Failures) > 0 && a.Failures[0].Class == a.LastFailureClass {
@@ -47,16 +49,39 @@ func digestOf(a *agent.Artifact) digest {
 	return d
 }
 
+// madeOf keeps of the programs that may answer, the one that does as the current one, for what they were made.
+func madeOf(a *agent.Artifact) *agent.Artifact {
+	made := &agent.Artifact{Pinned: a.Pinned}
+	for _, g := range a.Lineage() {
+		if !a.Awaits(g) {
+			made.CurrentID = g.ID
+			break
+		}
+	}
+	for _, g := range a.Generations {
+		if a.Awaits(g) || g.Aside || g.MadeFor == nil {
+			continue
+		}
+		kept := &agent.Generation{ID: g.ID, CheckedFingerprint: g.CheckedFingerprint, Confirmed: g.Confirmed}
+		kept.MadeFor = &agent.MadeFor{Digest: g.MadeFor.Digest, ByPerson: g.MadeFor.ByPerson, Before: g.MadeFor.Before}
+		made.Generations = append(made.Generations, kept)
+	}
+	return made
+}
+
+// Words is the digest of what people have registered of a method in prose, by the method's name.
+type Words func(method string) agent.WordingDigest
+
 // HealthOf sums up the methods of a tool.
-func HealthOf(all []*agent.Artifact) *Health {
+func HealthOf(all []*agent.Artifact, words Words) *Health {
 	h := &Health{}
 	for _, a := range all {
-		h.add(digestOf(a))
+		h.add(digestOf(a), words(a.MethodName))
 	}
 	return h
 }
 
-func (h *Health) add(d digest) {
+func (h *Health) add(d digest, words agent.WordingDigest) {
 	h.Methods++
 	h.SuccessCount += d.success
 	h.FailureCount += d.failure
@@ -64,7 +89,7 @@ func (h *Health) add(d digest) {
 	for _, f := range []struct {
 		is bool
 		n  *int
-	}{{d.degraded, &h.Degraded}, {d.quarantined, &h.Quarantined}, {d.doubted, &h.Doubted}} {
+	}{{d.degraded, &h.Degraded}, {d.quarantined, &h.Quarantined}, {d.doubted, &h.Doubted}, {d.made.Stale(words, false) != "", &h.Stale}} {
 		if f.is {
 			*f.n++
 		}

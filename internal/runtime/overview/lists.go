@@ -64,11 +64,11 @@ type price struct {
 	Tokens int64
 }
 
-func newRow(r *role, c price) *row {
+func newRow(r *role, c price, words Words) *row {
 	h := &Health{}
 	names := slices.Sorted(maps.Keys(r.methods))
 	for _, name := range names {
-		h.add(r.methods[name])
+		h.add(r.methods[name], words(name))
 	}
 	var b strings.Builder
 	add := func(s string) {

@@ -25,6 +25,8 @@ type Options struct {
 	Store     store.Store
 	Namespace agent.Namespace  // "" for the default one
 	Now       func() time.Time // nil: time.Now
+	// Words is the digest of what people have registered of a method in prose. nil: nothing.
+	Words func(t *agent.Tool, method string) agent.WordingDigest
 	// Usage reports what models were asked for each role. nil: nothing is known of it.
 	Usage func(ctx context.Context) (spend.UsageReport, error)
 }
@@ -59,6 +61,9 @@ func New(o Options) (*Overview, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Words == nil {
+		o.Words = func(*agent.Tool, string) agent.WordingDigest { return "" }
 	}
 	o.Namespace = cmp.Or(o.Namespace, agent.DefaultNamespace)
 	held, err := o.Store.Namespace(o.Namespace)
@@ -170,6 +175,6 @@ func (o *Overview) place(name string) {
 		}
 		return
 	}
-	r.row = newRow(r, o.costs.of[name])
+	r.row = newRow(r, o.costs.of[name], func(method string) agent.WordingDigest { return o.o.Words(r.tool, method) })
 	o.lists.put(r.row)
 }

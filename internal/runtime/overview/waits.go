@@ -14,7 +14,7 @@ import (
 
 // Kinds of what waits for a person.
 const (
-	Approval   = "approval"   // the current program is not approved, and the policy approval_required asks for it
+	Approval   = "approval"   // the current program is not approved, and the policy approval_required asks for it, or it breaks examples for a changed purpose
 	Correction = "correction" // an answer was called wrong, and no program that answers better was found, or none is looked for
 	Proposal   = "proposal"   // who may not operate proposed an example, or judged a call
 	Effects    = "effects"    // the current program reaches, or names, what nobody has approved
@@ -28,6 +28,8 @@ type Wait struct {
 	Method string
 	Of     string // the generation, the example or the call that it is about
 	Since  time.Time
+
+	always bool // whatever the policy
 }
 
 // Compare orders what waits: the newest first.
@@ -54,7 +56,7 @@ func (o *Overview) Waits(ctx context.Context, p *agent.Policy) ([]Wait, error) {
 	out := []Wait{}
 	for _, waits := range o.waits {
 		for _, w := range waits {
-			if w.Kind == Approval && !p.ApprovalRequired {
+			if w.Kind == Approval && !p.ApprovalRequired && !w.always {
 				continue
 			}
 			out = append(out, w)
@@ -77,7 +79,7 @@ func waitsOf(a *agent.Artifact) (out []Wait) {
 	}
 	if g := a.Current(); g != nil {
 		if !g.Approved {
-			add(Wait{Kind: Approval}, g.ID, g.CreatedAt)
+			add(Wait{Kind: Approval, always: a.AwaitsExamples(g)}, g.ID, g.CreatedAt)
 		}
 		if wrongs := a.Corrections(); len(wrongs) > 0 && !a.Correction.Pending() && !awaitsApproval(a) {
 			add(Wait{Kind: Correction}, g.ID, wrongs[0].At)

@@ -35,6 +35,7 @@ type filled struct {
 	FailureMessage                         string
 	FailedLines                            string
 	Earlier                                string
+	Recheck                                *filledRecheck
 	FailureMetadata                        string
 	FailureAdvice                          string
 }
@@ -92,9 +93,12 @@ func fill(in Input, b bounds) filled {
 	for _, text := range earlier[max(0, len(earlier)-maxFeedback):] {
 		f.Feedback = append(f.Feedback, plain(text, min(800, b.data)))
 	}
-	if in.Kind == provider.KindRepair {
+	switch {
+	case in.Kind == provider.KindRepair:
 		fillFailure(&f, &in, b)
-	} else {
+	case in.Recheck != nil:
+		f.Recheck = fillRecheck(in.Recheck, b)
+	default:
 		f.Earlier = earlierProgram(in.Earlier)
 	}
 	return f

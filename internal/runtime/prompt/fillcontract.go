@@ -22,6 +22,19 @@ func fillContract(k *agent.Contract, most int) *filledContract {
 		FailurePolicy: part(k.FailurePolicy, most), Signature: part(k.Signature, most)}
 }
 
+type filledRecheck struct {
+	Code   string
+	Before *filledContract
+}
+
+func fillRecheck(r *Recheck, b bounds) *filledRecheck {
+	f := &filledRecheck{Code: earlierProgram(r.Code), Before: fillContract(&agent.Contract{Purpose: r.Before.Purpose, Acceptance: r.Before.Acceptance, FailurePolicy: r.Before.FailurePolicy}, b.contract)}
+	if len(f.Code) > b.code {
+		f.Code = cut(f.Code, b.code) + "\n// ... the rest is left out"
+	}
+	return f
+}
+
 // part renders a JSON part of a contract, or "" when it says nothing.
 func part(raw json.RawMessage, most int) string {
 	if trimmed := strings.TrimSpace(string(raw)); trimmed == "" || trimmed == "null" {

@@ -79,6 +79,8 @@ type Input struct {
 	Evidence []Part    // what is known apart from the failed code, at most 12 KiB
 	Examples []Example // what people expect, at most 3
 
+	Recheck *Recheck // a person has changed what the method is for since its program was written; nil else
+
 	Earlier string // of a forge, the program whose answers the new one must give again; empty where there is none
 
 	FailedCode      string // of a repair, verbatim
@@ -87,6 +89,12 @@ type Input struct {
 	FailureMetadata map[string]any // details, such as those of a contract violation
 	Broke           string         // of a program that failed its proof: BrokeExample, BrokeFixture
 	Feedback        []Quote        // of earlier attempts of this call, oldest first
+}
+
+// Recheck is the program that a model is asked about because a person has changed what its method is for: it may say that the program is kept.
+type Recheck struct {
+	Code   string
+	Before agent.Contract // the prose that was registered when it was written, or checked; the deliverable and the signature are not looked at
 }
 
 // Values of Input.Broke.

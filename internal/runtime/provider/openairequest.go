@@ -16,6 +16,7 @@ type question struct {
 	charge                  Charge
 	messages                []Message
 	tool                    bool            // the answer is to be a call of submit_program
+	keep                    bool            // which may say that the program is kept
 	schema                  json.RawMessage // the answer is to be JSON of it; nil: it is text
 }
 
@@ -32,7 +33,7 @@ func (q *question) body(w way) (body []byte, most int) {
 		r.MaxTokens = most
 	}
 	if q.tool && w.tools != toolsNone {
-		r.Tools = []openai.Tool{submitProgram(w.plain)}
+		r.Tools = []openai.Tool{submitProgram(w.plain, q.keep)}
 		r.ToolChoice = w.tools.choice()
 	}
 	if len(q.schema) > 0 && !w.text {
@@ -103,11 +104,14 @@ const (
 		`"name":{"type":"string"},"type":{"type":"string"},"description":{"type":"string"},"required":{"type":"boolean"}}}},"notes":{"type":"string"}}}`
 )
 
-func submitProgram(short bool) openai.Tool {
-	parameters := submitParameters
+func submitProgram(short, keep bool) openai.Tool {
+	parameters, description := submitParameters, "Submit the complete Go source of the method."
 	if short {
 		parameters = submitShort
 	}
-	return openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
-		Name: reply.SubmitName, Description: "Submit the complete Go source of the method.", Parameters: json.RawMessage(parameters)}}
+	if keep {
+		description = "Submit the complete Go source of the method, or unchanged: true where its program is kept."
+		parameters = strings.Replace(parameters, `"required":["code"],"properties":{`, `"properties":{"unchanged":{"type":"boolean","description":"true: the program is kept; then without code"},`, 1)
+	}
+	return openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: reply.SubmitName, Description: description, Parameters: json.RawMessage(parameters)}}
 }

@@ -29,6 +29,7 @@ type Message struct{ Role, Content string }
 type Request struct {
 	Kind         string // KindForge or KindRepair
 	Role, Method string // whose program; recordings are keyed on them
+	MayKeep      bool   // the answer may be that the program which the messages show is kept
 	Model        string
 	Messages     []Message
 	TraceParent  string      // W3C traceparent to hand on, or ""
@@ -36,9 +37,10 @@ type Request struct {
 	Charge       Charge      // asked before each request that is sent; nil: nobody is
 }
 
-// Reply is a program as the model gave it. Code is never blank.
+// Reply is a program as the model gave it. Code is never blank, but where Unchanged says that the program is kept: only where that was asked.
 type Reply struct {
 	Code        string
+	Unchanged   bool `json:",omitempty"`
 	Notes       string
 	SolverShape json.RawMessage `json:",omitempty"` // an object or nil; a null of JSON would come back as one
 	Declaration agent.Declaration

@@ -24,6 +24,7 @@ type Line struct {
 	Method      string          `json:"method,omitempty"`
 	Kind        string          `json:"kind"` // forge, repair or chat
 	Code        string          `json:"code,omitempty"`
+	Unchanged   bool            `json:"unchanged,omitempty"` // in the place of code: the program that was shown is kept
 	Notes       string          `json:"notes,omitempty"`
 	SolverShape json.RawMessage `json:"solver_shape,omitempty"`
 	Model       string          `json:"model,omitempty"`
@@ -85,7 +86,7 @@ func OpenReplay(path string) (*Replay, error) {
 func (l Line) invalid() string {
 	switch l.Kind {
 	case KindForge, KindRepair:
-		if l.Role == "" || l.Method == "" || strings.TrimSpace(l.Code) == "" {
+		if l.Role == "" || l.Method == "" || strings.TrimSpace(l.Code) == "" && !l.Unchanged {
 			return "role, method and code must not be empty"
 		}
 	case KindChat:
@@ -126,7 +127,11 @@ func (p *Replay) Program(ctx context.Context, r Request) (Reply, error) {
 	if model == "" {
 		model = r.Model
 	}
-	return Reply{Code: l.Code, Notes: l.Notes, SolverShape: l.SolverShape, Declaration: l.Declaration, Model: model, Usage: usage}, nil
+	if l.Unchanged && strings.TrimSpace(l.Code) == "" && !r.MayKeep {
+		return Reply{}, &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Usage: usage,
+			Message: fmt.Sprintf("the recording %s says unchanged for %s.%s, and there is no program that could be kept", p.source, r.Role, r.Method)}
+	}
+	return Reply{Code: l.Code, Unchanged: l.Unchanged && strings.TrimSpace(l.Code) == "", Notes: l.Notes, SolverShape: l.SolverShape, Declaration: l.Declaration, Model: model, Usage: usage}, nil
 }
 
 // Chat implements Provider.

@@ -104,3 +104,45 @@ func TestRecordThenReplay(t *testing.T) {
 		t.Errorf("got %q, %v", r.Content, err)
 	}
 }
+
+// A recorded word that the program is kept is replayed where it may be, and is an unusable reply elsewhere. Beside code it does not count.
+func TestRecordedUnchanged(t *testing.T) {
+	t.Parallel()
+	server := openaitest.New()
+	defer server.Close()
+	server.Answer("", "", openaitest.Reply{Message: map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{openaitest.ToolCall("submit_program", `{"unchanged":true}`)}}}, openaitest.Code("package tool\n\nfunc Run() {}\n"))
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	o := provider.DefaultOpenAIOptions()
+	o.BaseURL = server.URL
+	model, err := provider.NewOpenAI(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := provider.NewRecord(provider.RecordOptions{Inner: model, Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := provider.Request{Kind: provider.KindForge, Role: "r", Method: "m", Model: "x", MayKeep: true, Messages: []provider.Message{{Role: "user", Content: "?"}}}
+	for range 2 {
+		if _, err := record.Program(t.Context(), asked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := record.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, mayKeep := range []bool{true, false} {
+		p, err := provider.OpenReplay(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked.MayKeep = mayKeep
+		got, err := p.Program(t.Context(), asked)
+		if mayKeep != (err == nil && got.Unchanged && got.Code == "") || !mayKeep && !errors.Is(err, provider.ErrInvalidPayload) {
+			t.Errorf("where it may be kept (%t): %+v, %v", mayKeep, got, err)
+		}
+		if got, err := p.Program(t.Context(), asked); err != nil || got.Unchanged || got.Code == "" {
+			t.Errorf("the program: %+v, %v", got, err)
+		}
+	}
+}

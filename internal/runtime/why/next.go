@@ -123,7 +123,7 @@ func (s *steps) method(in *Input) {
 	switch {
 	case a.Quarantined:
 		s.add("release the method from quarantine", "POST", path+"/release", "{}", "recurgentd tools release"+names)
-	case in.PolicyNow.ApprovalRequired && !a.Current().Approved, in.PolicyNow.NewReach == agent.ReachAsk && a.AwaitsReach(a.Current()):
+	case in.PolicyNow.ApprovalRequired && !a.Current().Approved, in.PolicyNow.NewReach == agent.ReachAsk && a.AwaitsReach(a.Current()), a.AwaitsExamples(a.Current()):
 		s.add("approve the current program", "POST", path+"/approve", "{}", "recurgentd tools approve"+names)
 	}
 	s.add("write a new program at the next call", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)

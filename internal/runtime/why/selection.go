@@ -80,6 +80,9 @@ type Past struct {
 func Recall(e *agent.LogEntry, a *agent.Artifact, choose func(runtime.SelectInput) runtime.Decision) (p Past, complete bool) {
 	then, complete := asOf(a, e)
 	p = Past{choose: choose, input: runtime.SelectInput{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 || len(e.Kwargs) > len("{}"), Artifact: then, Now: began(e)}}
+	if e.Selection.Reason == runtime.ReasonPurposeChanged {
+		p.input.Words = "changed" // what people had registered is not kept; it was none that the program was made for
+	}
 	p.input.CheckedFingerprint, p.known = checkedThen(a, e)
 	return p, complete
 }

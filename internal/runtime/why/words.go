@@ -22,8 +22,10 @@ var reasons = map[string]string{
 	runtime.ReasonDependencies: "the stored program imported what is not allowed", runtime.ReasonNotCacheable: "the stored program answers one call only",
 	runtime.ReasonArgsIgnored: "the stored program does not look at its arguments", runtime.ReasonContractChanged: "no healthy stored program was made for the contract of the call",
 	runtime.ReasonDegraded: "too many of the last calls of the stored program had failed", runtime.ReasonApprovalRequired: "the current program waited for a person's approval",
-	runtime.ReasonNewReach: "the current program waited for a person's approval of what it reaches",
-	runtime.ReasonUnproven: "the stored program had never answered with a value", runtime.ReasonCorrection: "a person had called an answer wrong",
+	runtime.ReasonNewReach:       "the current program waited for a person's approval of what it reaches",
+	runtime.ReasonPurposeChanged: "a person had changed what the method is for since its program was made", runtime.ReasonPurposeChecked: "a person had changed what the method is for, and the model said that the program does it",
+	runtime.ReasonBreaksExamples: "the current program was written for a changed purpose, did not hold examples, and waited for a person's approval",
+	runtime.ReasonUnproven:       "the stored program had never answered with a value", runtime.ReasonCorrection: "a person had called an answer wrong",
 	runtime.ReasonNotPromoted: "it had come further in its lifecycle than the current program", runtime.ReasonSetter: "a setter needs no program",
 }
 

@@ -247,3 +247,33 @@ func closeTwice(t *testing.T, r *rig) {
 		t.Error("a closed store says it is ready")
 	}
 }
+
+// madeFor: what programs were made for, and what they were checked for, is kept with them, whichever part of a change brings it.
+func madeFor(t *testing.T, r *rig) {
+	at := r.clock.now().UTC()
+	g := NewGeneration("gen-1", "package tool", at)
+	g.MadeFor = &agent.MadeFor{Wording: agent.Wording{Purpose: "a", Acceptance: json.RawMessage(`["b"]`), FailurePolicy: json.RawMessage(`{"c":1}`)}, Digest: "a.b.c", ByPerson: "a.b.c"}
+	g.Breaks = []string{"ex_1"}
+	change := func(c agent.ArtifactChange) {
+		c.Role, c.MethodName, c.At = "units", "convert", r.clock.now()
+		_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, c, nil)
+		r.ok(err)
+	}
+	wants := func(want string) {
+		t.Helper()
+		r.everyWay(func() {
+			a, err := r.s.Artifact(r.ctx, "units", "convert")
+			r.ok(err)
+			if got := a.Current(); fmt.Sprintf("%s %s %v", agent.Encoded(got.MadeFor), got.Confirmed, got.Breaks) != want {
+				t.Errorf("got %s %s %v, want %s", agent.Encoded(got.MadeFor), got.Confirmed, got.Breaks, want)
+			}
+		})
+	}
+	change(agent.ArtifactChange{Generation: g})
+	wants(`{"purpose":"a","acceptance":["b"],"failure_policy":{"c":1},"digest":"a.b.c","by_person":"a.b.c"}  [ex_1]`)
+	change(agent.ArtifactChange{Reworded: &agent.Rewording{Of: "gen-1", For: agent.MadeFor{Wording: agent.Wording{Purpose: "d"}, Digest: "d..", ByPerson: "d..", Checked: &at}}, Confirm: "e.."})
+	checked := `{"purpose":"d","digest":"d..","by_person":"d..","before":["a.b.c"],"checked_at":` + string(agent.Encoded(at)) + `} e.. [ex_1]`
+	wants(checked)
+	change(agent.ArtifactChange{Result: agent.ClassOK}) // which touches the counters alone
+	wants(checked)
+}

@@ -41,7 +41,7 @@ func Run(t *testing.T, h Harness) {
 		{"CommitConcurrently", commitConcurrently}, {"CommitRefused", commitRefused}, {"HistoryPages", historyPages},
 		{"HistoryFilters", historyFilters}, {"HistoryFilterPairs", historyFilterPairs}, {"HistoryLooks", historyLooks}, {"HistoryBytes", historyBytes}, {"HistoryTimes", historyTimes}, {"HistoryKeepsUnknownKeys", historyKeepsUnknownKeys}, {"Calls", calls}, {"CallsPage", callsPage}, {"CallsOfOwner", callsOfOwner}, {"Corrections", corrections},
 		{"ValuesExpire", valuesExpire}, {"DebugExpires", debugExpires}, {"Replies", replies}, {"ContentBounded", contentBounded}, {"ContentBytes", contentBytes}, {"Patterns", patterns},
-		{"Counters", counters}, {"Artifacts", artifacts}, {"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
+		{"Counters", counters}, {"Artifacts", artifacts}, {"MadeFor", madeFor}, {"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
 		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
 		{"Policy", policy}, {"PolicyRaces", policyRaces}, {"Connections", connections}, {"ConnectionsChange", connectionsChange}, {"Spending", spending}, {"Forfeits", forfeits}, {"Caps", caps}, {"CapsOfErased", capsOfErased}, {"CapsOfReplicas", capsOfReplicas}, {"Audit", audit}, {"AuditChain", auditChain}, {"AuditErased", auditErased}, {"Watch", watch},
 		{"WatchResumes", watchResumes}, {"WatchCalls", watchCalls}, {"WatchOperations", watchOperations}, {"Leases", leases}, {"LeaseLost", leaseLost}, {"LeaseWaits", leaseWaits}, {"Candidates", candidates},

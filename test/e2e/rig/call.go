@@ -93,6 +93,7 @@ type Reply struct {
 		Checksum    string `json:"checksum"`
 		Trigger     string `json:"trigger"`
 		Doubted     bool   `json:"doubted"`
+		Stale       string `json:"stale"`
 		Engine      string `json:"engine"`
 		Tier        string `json:"tier"`
 		Selection   struct {

@@ -65,7 +65,7 @@ func (f *finder) programsOfText(t text, name string, depth int) []candidate {
 
 func (f *finder) programsOfObject(o *object, name string, depth int) []candidate {
 	if code := o.get("code"); code != nil {
-		return f.ofCode(o, code, name, depth)
+		return append(f.keeps(o, name), f.ofCode(o, code, name, depth)...)
 	}
 	for _, key := range nameKeys {
 		if s := textOf(o.get(key)); s != "" && len(s) < 200 {
@@ -79,6 +79,9 @@ func (f *finder) programsOfObject(o *object, name string, depth int) []candidate
 				return out
 			}
 		}
+	}
+	if kept := f.keeps(o, name); len(kept) > 0 {
+		return kept
 	}
 	if len(o.keys) == 1 {
 		if _, isObject := o.values[o.keys[0]].(*object); isObject {
@@ -95,6 +98,22 @@ func (f *finder) programsOfObject(o *object, name string, depth int) []candidate
 		}
 	}
 	return nil
+}
+
+// keeps reads the member unchanged, by which a call says that the program is kept.
+func (f *finder) keeps(o *object, name string) []candidate {
+	v := decoded(o.get("unchanged"))
+	if t, isText := v.(text); isText {
+		v = words[strings.TrimSpace(t.value)]
+	}
+	if v != true {
+		return nil
+	}
+	f.kept = true
+	if !f.keep {
+		return nil
+	}
+	return []candidate{{rank: rankKeeps, args: o, name: name}}
 }
 
 // ofCode reads the member code: a text, its lines, or files by name.

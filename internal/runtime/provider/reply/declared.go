@@ -9,7 +9,7 @@ import (
 
 // found makes the program of a candidate, with the other arguments of its call. That is decoration: of another type, it is left out.
 func (c *candidate) found() Found {
-	f := Found{Form: c.form, Code: c.code}
+	f := Found{Form: c.form, Code: c.code, Unchanged: c.rank == rankKeeps}
 	if c.args == nil {
 		return f
 	}

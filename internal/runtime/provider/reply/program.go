@@ -13,7 +13,12 @@ import (
 // Of the calls of the tool the last that holds a whole program counts, then the last that holds code. Where there is none, the text is searched:
 // all up to the last mark that ends thoughts is no answer, and of what follows the last whole program counts, else the last that is most of one.
 // Where there is no text at all, the answer may be stranded in the thoughts.
-func Program(r openai.ChatCompletionResponse) (Found, error) {
+func Program(r openai.ChatCompletionResponse) (Found, error) { return found(r, false) }
+
+// Recheck is Program where the answer may also be unchanged: true. That counts where there is nothing that could be a program.
+func Recheck(r openai.ChatCompletionResponse) (Found, error) { return found(r, true) }
+
+func found(r openai.ChatCompletionResponse, keep bool) (Found, error) {
 	if len(r.Choices) == 0 {
 		return Found{}, &Unusable{Message: "the model's reply has no choices"}
 	}
@@ -22,7 +27,7 @@ func Program(r openai.ChatCompletionResponse) (Found, error) {
 	if len(said) > maxText {
 		return Found{}, &Unusable{Message: fmt.Sprintf("the model's reply has %d bytes of text; at most %d are searched for a program", len(said), maxText)}
 	}
-	read := readMessage(m, said)
+	read := readMessage(m, said, keep)
 	c, ok := chosen(read, cut)
 	if !ok {
 		c, ok = stranded(r.Choices[0])
@@ -42,14 +47,16 @@ func Program(r openai.ChatCompletionResponse) (Found, error) {
 type inMessage struct {
 	answered
 	calls []candidate
+	kept  bool // it says that the program is kept
 }
 
-func readMessage(m openai.ChatCompletionMessage, said string) inMessage {
+func readMessage(m openai.ChatCompletionMessage, said string, keep bool) inMessage {
 	size := len(said)
 	for _, c := range m.ToolCalls {
 		size += len(c.Function.Arguments)
 	}
 	f := newFinder(size)
+	f.keep = keep
 	out := inMessage{answered: f.read(said, 0)}
 	for _, exact := range []bool{true, false} { // a misspelt name does not justify paying for a second reply
 		for _, c := range m.ToolCalls {
@@ -64,6 +71,7 @@ func readMessage(m openai.ChatCompletionMessage, said string) inMessage {
 			break
 		}
 	}
+	out.kept = f.kept
 	return out
 }
 
@@ -102,6 +110,8 @@ func reason(choice openai.ChatCompletionChoice, read inMessage, c candidate, ok 
 		return "the model's call ends in the middle of its code: send the whole program, and raise --max-completion-tokens if this comes again"
 	case m.Refusal != "":
 		return "the model refused: " + m.Refusal
+	case read.kept:
+		return "the model's reply says unchanged, and there is no program that could be kept: it must send the whole program as code"
 	case finish == openai.FinishReasonContentFilter:
 		return "the content filter of the model's server ended the reply"
 	case read.thoughts.now:

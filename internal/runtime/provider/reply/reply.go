@@ -25,8 +25,9 @@ const (
 // SubmitName is the name of the tool whose arguments are the program.
 const SubmitName = "submit_program"
 
-// Found is the program of a reply. Code is never blank.
+// Found is the program of a reply. Code is never blank, but where Unchanged says that the program is kept.
 type Found struct {
+	Unchanged   bool
 	Form        Form
 	Code        string
 	Notes       string

@@ -17,6 +17,7 @@ const (
 	rankNone   rank = iota // no Go
 	rankPart               // something of Go
 	rankHelper             // Go that parses, with functions, but without Run
+	rankKeeps              // no Go, but the word that the program is kept
 	rankBroken             // it has Run, and does not parse
 	rankWhole              // it parses, and has Run
 )
@@ -100,7 +101,9 @@ func rankOfFile(file *ast.File) rank {
 
 // A finder looks for programs in texts, and in the texts within them, for as long as its work lasts.
 type finder struct {
-	work int // what may still be done, in bytes that are looked at
+	work int  // what may still be done, in bytes that are looked at
+	keep bool // the answer may be that the program is kept
+	kept bool // it is, whether it may be or not
 }
 
 // parsing is what it takes to parse a byte as Go, compared with looking at one.

@@ -11,7 +11,7 @@ var (
 	namedTag  = regexp.MustCompile(`^<((?:[^<>\s=]{1,24}[:｜|])?(?:parameter|param|argument|arg))(?:=|\s+(?:name|key)\s*=\s*)["']?([\w.-]{1,60})["']?[^<>\n]{0,120}>`)
 	kimiTag   = regexp.MustCompile(`^<\|open\|>(argument)\s+(?:name|key)="([\w.-]{1,60})"[^<>\n]{0,120}<\|sep\|>`)
 	glmTag    = regexp.MustCompile(`^<(arg)_key>\s*([\w.-]{1,60})\s*</arg_key>(?:\\n|\s)*<arg_value>`)
-	memberTag = regexp.MustCompile(`^<((code|summary|parameters|returns|notes|solver_shape))>`)
+	memberTag = regexp.MustCompile(`^<((code|summary|parameters|returns|notes|solver_shape|unchanged))>`)
 )
 
 // A tag is the beginning of an argument.
@@ -70,10 +70,12 @@ func (r *reader) tags(i int) (piece, bool) {
 			at = next
 		}
 	}
-	if source.value == "" {
+	if source.value == "" && len(r.keeps(args, "")) == 0 {
 		return piece{}, false
 	}
-	args.put("code", source)
+	if source.value != "" {
+		args.put("code", source)
+	}
 	if open {
 		r.begun = i
 	}

@@ -65,7 +65,7 @@ const About = ({ call }) => html`<${Facts} of=${[
   ['Session', html`<a href=${href(['sessions', call.session_id])}>${call.session_id}</a>`],
   ['Owner', call.owner],
   ['Called by', call.parent_call_id && html`<a href=${toCall(call.parent_call_id)}>${call.parent_call_id}</a>`],
-  ['Program', call.program_source && html`${source(call.program_source)} ${call.generation && html`<a href=${toMethod(call.role, call.method, { tab: 'generations', generation: call.generation })}>${call.generation}</a>`} ${call.program_doubted && html`<${Badge} text="doubted" />`}`],
+  ['Program', call.program_source && html`${source(call.program_source)} ${call.generation && html`<a href=${toMethod(call.role, call.method, { tab: 'generations', generation: call.generation })}>${call.generation}</a>`} ${call.program_doubted && html`<${Badge} text="doubted" />`}${call.program_stale && html` <${Badge} text="stale" />`}`],
   ['Runs on', call.program_engine && `${call.program_engine}, ${call.program_tier}`],
   ['Model', call.usage?.model_requests ? `${call.model}, ${plural(call.usage.model_requests, 'request')}, ${plural(call.usage.prompt_tokens + call.usage.completion_tokens, 'token')}` : ''],
   ['Contract', call.contract_source !== 'none' && `${words(call.contract_source)}${call.contract_validation_applied ? (call.contract_validation_passed ? ', held' : `, broken: ${call.contract_validation_mismatch}`) : ''}`],

@@ -57,8 +57,9 @@ function Program({ of }) {
         ${of.code ? html`<${Code} code=${of.code} />` : html`<${Empty} title="There is no program yet."><p>The model writes one at the first call. Examples that you add before that have to pass.</p></${Empty}>`}</${Section}>
     </div><div>
       <${Section} title="State"><${Facts} of=${[
-        ['State', html`<${Badge} text=${of.quarantined ? 'quarantined' : of.lifecycle_state} />${of.pinned ? html` <${Badge} text="pinned" />` : null}${of.doubted ? html` <${Badge} text="doubted" />` : null}${of.approved ? html` <${Badge} text="approved" />` : null}`],
+        ['State', html`<${Badge} text=${of.quarantined ? 'quarantined' : of.lifecycle_state} />${of.pinned ? html` <${Badge} text="pinned" />` : null}${of.doubted ? html` <${Badge} text="doubted" />` : null}${of.stale ? html` <${Badge} text="stale" />` : null}${of.approved ? html` <${Badge} text="approved" />` : null}`],
         ['Quarantined', of.quarantine_reason],
+        ['Purpose', of.stale ? 'changed since this program was made; the next call asks the model' : of.purpose_checked_at && html`changed, and the program kept for it <time datetime=${of.purpose_checked_at} title=${fullTime(of.purpose_checked_at)}>${ago(of.purpose_checked_at)}</time>`],
         ['Correction', c && c.state !== 'none' && html`<${Badge} text=${c.state} /> ${c.last_error || ''} ${c.next_try_at ? `next ${ago(c.next_try_at)}` : ''}`],
         ['Calls', `${count(of.success_count)} ok, ${count(of.failure_count)} failed${returned(of)}; of the recent ones ${percent(of.recent_failure_rate)} failed`],
         ['Last failure', of.last_failure_reason && html`${of.last_failure_class && html`<span class="quiet">${of.last_failure_class}: </span>`}${of.last_failure_reason}`],

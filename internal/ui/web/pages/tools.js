@@ -22,7 +22,7 @@ export default function Tools({ parts, query }) {
 
 /** health says how a tool's programs do, the worst first. @param {any} h */
 const health = (h) => !h ? '' : html`${h.quarantined > 0 && html`<${Badge} text="${h.quarantined} quarantined" kind="bad" /> `}${h.degraded > 0 && html`<${Badge} text="${h.degraded} degraded" kind="bad" /> `}
-  ${h.doubted > 0 && html`<${Badge} text="${h.doubted} doubted" kind="warn" /> `}${!h.quarantined && !h.degraded && !h.doubted && h.methods > 0 ? html`<${Badge} text="healthy" kind="good" />` : null}`;
+  ${h.doubted > 0 && html`<${Badge} text="${h.doubted} doubted" kind="warn" /> `}${h.stale > 0 && html`<${Badge} text="${h.stale} stale" kind="warn" /> `}${!h.quarantined && !h.degraded && !h.doubted && !h.stale && h.methods > 0 ? html`<${Badge} text="healthy" kind="good" />` : null}`;
 
 /** @param {string | undefined} currency of the costs, where they are known */
 const columns = (currency) => [

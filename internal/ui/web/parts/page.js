@@ -39,13 +39,13 @@ export const Tabs = ({ of, at, label }) => html`<nav class="tabs" aria-label=${l
 const kinds = /** @type {Record<string, string>} */ ({
   ok: 'good', active: 'good', durable: 'good', approved: 'good', adopted: 'good', right: 'good', passed: 'good', on: 'good', full: 'good', denied: 'good',
   error: 'bad', failed: 'bad', wrong: 'bad', quarantined: 'bad', degraded: 'bad', off: 'warn', partial: 'warn',
-  running: 'busy', queued: 'busy', forging: 'busy', generated: 'busy', repaired: 'warn', weak: 'warn', doubted: 'warn', proposed: 'warn', backing_off: 'warn', awaiting_approval: 'warn', pinned: 'info', probation: 'info', candidate: 'info',
+  running: 'busy', queued: 'busy', forging: 'busy', generated: 'busy', repaired: 'warn', weak: 'warn', doubted: 'warn', stale: 'warn', proposed: 'warn', backing_off: 'warn', awaiting_approval: 'warn', pinned: 'info', probation: 'info', candidate: 'info',
 });
 
 /** What words of the lifecycle mean, shown while the pointer rests on one. */
 const meanings = /** @type {Record<string, string>} */ ({
   candidate: 'Written, and without a successful call yet', probation: 'It answers; enough good calls make it durable', durable: 'It has proved itself over many calls', degraded: 'It fails too often and is replaced at the next call',
-  quarantined: 'It answers no calls until a person releases it', doubted: 'A person judged an answer of it wrong', pinned: 'It stays the current program, whatever fails', weak: 'A value that counts as a weak success, such as an empty list',
+  quarantined: 'It answers no calls until a person releases it', doubted: 'A person judged an answer of it wrong', stale: 'A person has changed the purpose since the program was made', pinned: 'It stays the current program, whatever fails', weak: 'A value that counts as a weak success, such as an empty list',
 });
 
 /** Badge is a short word with the colour of what it says. @param {{text: string, kind?: string}} p */

@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// StalePurpose says of a program that a person has changed the purpose, the acceptance or the failure policy of its method since it was made or checked.
+const StalePurpose = "purpose"
+
+// A Wording is the prose of a contract: what a method is for, beside what is machine-checked.
+type Wording struct {
+	Purpose       string          `json:"purpose,omitempty"`
+	Acceptance    json.RawMessage `json:"acceptance,omitempty"`
+	FailurePolicy json.RawMessage `json:"failure_policy,omitempty"`
+}
+
+// A WordingDigest identifies a wording, but for white space: a part for the purpose, one for the acceptance and one for the failure policy, with points between
+// them. A part that says nothing is empty. "" stands for no digest.
+type WordingDigest string
+
+// NoWords is the digest of a wording that says nothing.
+const NoWords WordingDigest = ".."
+
+// MadeFor says which wording a program was written for, or last checked for. A stored value is shared and must not be changed.
+type MadeFor struct {
+	Wording                  // as far as it was registered: what else a call brought is its caller's, and is not kept
+	Digest   WordingDigest   `json:"digest"`               // of what people had registered, and where that said nothing of what the program was asked with
+	ByPerson WordingDigest   `json:"by_person"`            // of what people had registered
+	Before   []WordingDigest `json:"before,omitempty"`     // what people had registered when it was made, or checked before: the newest first, at most 8
+	Checked  *time.Time      `json:"checked_at,omitempty"` // when it was last checked; nil: it was not
+}
+
+const maxWordings = 8
+
+// Reworded reports whether a person has changed the wording since the program was made: now is the digest of what people have registered by now, "" where
+// that does not count. A wording for which the program was made or checked before, or for which a person stood by it, is none that it has to be checked for
+// again, and neither is one that says what it was asked with anyway. A program of which it is not kept what it was made for is as good as before.
+func (g *Generation) Reworded(now WordingDigest) bool {
+	m := g.MadeFor
+	if m == nil || now == "" || now == m.ByPerson || now == g.Confirmed || slices.Contains(m.Before, now) {
+		return false
+	}
+	said, was, byPerson := now.parts(), m.Digest.parts(), m.ByPerson.parts()
+	for i := range said {
+		if said[i] != was[i] && (said[i] != "" || byPerson[i] != "") {
+			return true
+		}
+	}
+	return false
+}
+
+func (d WordingDigest) parts() (parts [3]string) {
+	copy(parts[:], strings.SplitN(string(d), ".", len(parts)))
+	return parts
+}
+
+// after returns m for a program that was made or checked for old before.
+func (m MadeFor) after(old *MadeFor) *MadeFor {
+	if old == nil {
+		return &m
+	}
+	m.Before = nil
+	for _, d := range append([]WordingDigest{old.ByPerson}, old.Before...) {
+		if d != m.ByPerson && len(m.Before) < maxWordings {
+			m.Before = append(m.Before, d)
+		}
+	}
+	return &m
+}
+
+// A Rewording says what a program was made for, where that was not kept, or that it was checked for another wording.
+type Rewording struct {
+	Of  string  `json:"of,omitempty"` // the generation; "" for all that do not say what they were made for
+	For MadeFor `json:"for"`
+}
+
+func (a *Artifact) reword(r *Rewording) {
+	for _, g := range slices.Clone(a.Generations) {
+		if r.Of == "" && g.MadeFor == nil || r.Of == g.ID {
+			next := a.change(g.ID)
+			next.MadeFor = r.For.after(g.MadeFor)
+		}
+	}
+}
+
+// AwaitsExamples reports whether the generation waits for a person because it does not hold examples: until one approves it, or none of them is left.
+func (a *Artifact) AwaitsExamples(g *Generation) bool {
+	return g != nil && !g.Approved && len(a.Breaks(g)) > 0
+}
+
+// Breaks returns the ids of the active examples that the generation did not hold when it was written for another wording.
+func (a *Artifact) Breaks(g *Generation) (ids []string) {
+	for _, id := range g.Breaks {
+		if x := a.Example(id); x != nil && x.State == ExampleActive {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Awaits reports whether the generation waits for a person, whatever the policy approval_required says.
+func (a *Artifact) Awaits(g *Generation) bool { return a.AwaitsReach(g) || a.AwaitsExamples(g) }
+
+// Stale says why what answers calls may not do what people want of the method, or "": now is the digest of what they have registered by now. approval says
+// that no program serves which nobody has approved.
+func (a *Artifact) Stale(now WordingDigest, approval bool) string {
+	waits := func(g *Generation) bool { return a.Awaits(g) || approval && !g.Approved }
+	lineage := a.Lineage()
+	i := slices.IndexFunc(lineage, func(g *Generation) bool { return !waits(g) })
+	if i < 0 || !lineage[i].Reworded(now) {
+		return ""
+	}
+	for _, g := range a.Generations { // one of before may have been made for it
+		if g.MadeFor != nil && g.CheckedFingerprint == lineage[i].CheckedFingerprint && !g.Aside && !a.Pinned && !waits(g) && !g.Reworded(now) {
+			return ""
+		}
+	}
+	return StalePurpose
+}

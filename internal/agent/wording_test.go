@@ -1,0 +1,118 @@
+package agent_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// A program is looked at again for what people have changed since, and for nothing else.
+func TestReworded(t *testing.T) {
+	t.Parallel()
+	made := func(digest, byPerson agent.WordingDigest, before ...agent.WordingDigest) *agent.Generation {
+		return &agent.Generation{MadeFor: &agent.MadeFor{Digest: digest, ByPerson: byPerson, Before: before}}
+	}
+	confirmed := made("a..", "a..")
+	confirmed.Confirmed = "b.."
+	for name, x := range map[string]struct {
+		g    *agent.Generation
+		now  agent.WordingDigest
+		want bool
+	}{
+		"the same":           {made("a..", "a.."), "a..", false},
+		"another purpose":    {made("a..", "a.."), "b..", true},
+		"an acceptance more": {made("a..", "a.."), "a.b.", true},
+		"an acceptance that it was asked with anyway": {made("a.b.", "a.."), "a.b.", false},
+		"registered for the first time":               {made("..", ".."), "a..", true},
+		"registered as it was asked with":             {made("a.b.", ".."), "a..", false},
+		"taken back":                                  {made("a..", "a.."), "..", true},
+		"a call's words are gone":                     {made("a.b.c", ".."), "..", false},
+		"checked before":                              {made("a..", "a..", "b..", "c.."), "c..", false},
+		"a person stood by it":                        {confirmed, "b..", false},
+		"changed after that":                          {confirmed, "c..", true},
+		"words do not count":                          {made("a..", "a.."), "", false},
+		"it is not kept":                              {&agent.Generation{}, "a..", false},
+	} {
+		if got := x.g.Reworded(x.now); got != x.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// What a program was checked for is kept with what it was made for before, for eight changes. Programs of before get what they were made for, once.
+func TestRewordings(t *testing.T) {
+	t.Parallel()
+	var a *agent.Artifact
+	a = a.Apply(adopt("gen-1", "initial_forge", "none"))
+	for _, digest := range []agent.WordingDigest{"a..", "x.."} {
+		a = a.Apply(agent.ArtifactChange{Reworded: &agent.Rewording{For: agent.MadeFor{Digest: digest, ByPerson: digest}}})
+	}
+	if got := a.Current().MadeFor; got.ByPerson != "a.." || len(got.Before) != 0 {
+		t.Fatalf("noted twice: %+v", got)
+	}
+	at := time.Unix(1, 0)
+	was := a.Current().MadeFor
+	for i := range 12 {
+		digest := agent.WordingDigest(string(rune('b'+i)) + "..")
+		a = a.Apply(agent.ArtifactChange{Reworded: &agent.Rewording{Of: "gen-1", For: agent.MadeFor{Digest: digest, ByPerson: digest, Checked: &at}}})
+	}
+	m := a.Current().MadeFor
+	if m.ByPerson != "m.." || len(m.Before) != 8 || m.Before[0] != "l.." || m.Checked == nil || was.ByPerson != "a.." {
+		t.Errorf("got %+v, and what was is %+v", m, was)
+	}
+	if a.Current().Reworded("f..") || !a.Current().Reworded("a..") {
+		t.Error("the last eight wordings count")
+	}
+	if next := a.Apply(agent.ArtifactChange{Reworded: &agent.Rewording{Of: "gen-9", For: *m}}); next.Current().MadeFor != m {
+		t.Error("a generation that is not kept changes another")
+	}
+}
+
+// A person's word for a program goes with the undo of the operation that said it, to the byte.
+func TestUndoneConfirmation(t *testing.T) {
+	t.Parallel()
+	var a *agent.Artifact
+	a = a.Apply(adopt("gen-1", "initial_forge", "none"))
+	before := a.Standing()
+	said := a.Apply(agent.ArtifactChange{State: agent.StateDurable, Confirm: "a.."})
+	if said.Current().Confirmed != "a.." || a.Current().Confirmed != "" {
+		t.Fatalf("confirmed: %q, %q", said.Current().Confirmed, a.Current().Confirmed)
+	}
+	undone := said.Apply(agent.ArtifactChange{Revert: &agent.Revert{From: *said.Standing(), To: *before}})
+	if string(agent.Encoded(undone)) != string(agent.Encoded(a)) {
+		t.Errorf("undone: %s\nwant %s", agent.Encoded(undone), agent.Encoded(a))
+	}
+}
+
+// While a program waits because of examples what answers counts, and a kept program for the words of now leaves nothing stale.
+func TestStale(t *testing.T) {
+	t.Parallel()
+	gen := func(id, parent string, words agent.WordingDigest, breaks ...string) *agent.Generation {
+		g := &agent.Generation{ID: id, MadeFor: &agent.MadeFor{Digest: words, ByPerson: words}, Breaks: breaks}
+		if parent != "" {
+			g.ParentID = &parent
+		}
+		return g
+	}
+	a := &agent.Artifact{CurrentID: "gen-2", Generations: []*agent.Generation{gen("gen-2", "gen-1", "b..", "ex_1"), gen("gen-1", "", "a..")},
+		Examples: []agent.Example{{ID: "ex_1", State: agent.ExampleActive}}}
+	for now, want := range map[agent.WordingDigest]string{"a..": "", "b..": "purpose", "c..": "purpose"} {
+		if got := a.Stale(now, false); got != want {
+			t.Errorf("%s: %q, want %q", now, got, want)
+		}
+	}
+	a.Examples = nil
+	for now, want := range map[agent.WordingDigest]string{"a..": "", "b..": "", "c..": "purpose"} {
+		if got := a.Stale(now, false); got != want {
+			t.Errorf("without the example, %s: %q, want %q", now, got, want)
+		}
+	}
+	if got := a.Stale("b..", true); got != "" {
+		t.Errorf("nothing is approved: %q", got)
+	}
+	a.Generations[1].Approved = true
+	if got := a.Stale("b..", true); got != "purpose" {
+		t.Errorf("gen-1 alone is approved: %q", got)
+	}
+}

@@ -1,0 +1,104 @@
+package runtime
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// worded returns a generation that was made for these words.
+func worded(g *agent.Generation, words agent.WordingDigest) *agent.Generation {
+	g.MadeFor = &agent.MadeFor{Digest: words, ByPerson: words}
+	return g
+}
+
+// A changed purpose has the program looked at where it would run; what holds it, waits for a person, or wants another program anyway comes first.
+func TestSelectByWords(t *testing.T) {
+	t.Parallel()
+	const k, other = "sha256:k", "sha256:other"
+	one := func() *agent.Generation { return worded(generation("gen-1", k, "ooo", nil), "a..") }
+	two := func() *agent.Generation {
+		g := worded(generation("gen-2", k, "ooo", nil), "b..")
+		parent := "gen-1"
+		g.ParentID = &parent
+		return g
+	}
+	waiting := func(a *agent.Artifact) {
+		a.Examples = []agent.Example{{ID: "ex_1", State: agent.ExampleActive}}
+		a.Find("gen-2").Breaks = []string{"ex_1"}
+	}
+	for _, x := range []struct {
+		name     string
+		artifact *agent.Artifact
+		words    agent.WordingDigest
+		checked  string
+		change   func(*agent.Policy)
+		want     string // decision, reason, generation, fallback, and whether it is for other words
+	}{
+		{"as it was made", artifact(nil, one()), "a..", k, nil, "run healthy gen-1 - false"},
+		{"changed", artifact(nil, one()), "b..", k, nil, "forge purpose_changed gen-1 gen-1 true"},
+		{"changed, and the call has its own", artifact(nil, one()), "", k, nil, "run healthy gen-1 - false"},
+		{"changed, without repairs", artifact(nil, one()), "b..", k, func(p *agent.Policy) { p.RepairEnabled = false }, "forge purpose_changed gen-1 gen-1 true"},
+		{"changed, and degraded", artifact(nil, worded(generation("gen-1", k, "oiiii", nil), "a..")), "b..", k, nil, "forge purpose_changed gen-1 gen-1 true"},
+		{"changed, and pinned", artifact(func(a *agent.Artifact) { a.Pinned = true }, one()), "b..", k, nil, "run pinned gen-1 - false"},
+		{"changed, and quarantined", artifact(func(a *agent.Artifact) { a.Quarantined = true }, one()), "b..", k, nil, "forge quarantined gen-1 - true"},
+		{"changed, and forced", artifact(nil, one()), "b..", k, func(p *agent.Policy) { p.ForceGeneration = true }, "forge force_generation gen-1 - true"},
+		{"changed with the deliverable", artifact(nil, one()), "b..", other, nil, "repair contract_changed gen-1 gen-1 true"},
+		{"set back", artifact(nil, two(), one()), "a..", k, nil, "run healthy gen-1 - false"},
+		{"set back, the older one is degraded", artifact(nil, two(), worded(generation("gen-1", k, "oiiii", nil), "a..")), "a..", k, nil, "forge purpose_changed gen-2 gen-2 true"},
+		{"the new one waits", artifact(waiting, two(), one()), "b..", k, nil, "run breaks_examples gen-1 - false"},
+		{"the new one waits, and they change again", artifact(waiting, two(), one()), "c..", k, nil, "forge purpose_changed gen-1 gen-1 true"},
+		{"the new one waits, pinned", artifact(func(a *agent.Artifact) { waiting(a); a.Pinned = true }, two(), one()), "c..", k, nil, "run breaks_examples gen-1 - false"},
+		{"a durable one of before does not come first", artifact(func(a *agent.Artifact) { a.Find("gen-1").State = agent.StateDurable }, two(), one()), "b..", k,
+			func(p *agent.Policy) { p.Promotion.Enforce = true }, "run healthy gen-2 - false"},
+		{"nothing is kept of what it was made for", artifact(nil, generation("gen-1", k, "ooo", nil)), "b..", k, nil, "run healthy gen-1 - false"},
+	} {
+		p := agent.DefaultPolicy()
+		if x.change != nil {
+			x.change(&p)
+		}
+		r := &Runtime{}
+		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: x.artifact, CheckedFingerprint: x.checked, Words: x.words, Policy: &p, Now: time.Unix(0, 0),
+			ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.ignoresArgs})
+		id := func(g *agent.Generation) string {
+			if g == nil {
+				return "-"
+			}
+			return g.ID
+		}
+		reworded := "false"
+		if d.Reworded {
+			reworded = "true"
+		}
+		if got := strings.Join([]string{d.Decision, d.Reason, id(d.Generation), id(d.Fallback), reworded}, " "); got != x.want {
+			t.Errorf("%s: got %s, want %s", x.name, got, x.want)
+		}
+	}
+}
+
+// An outage delays the next request by the first delay, however often, and no delay of other words or of a repair.
+func TestPausedRechecks(t *testing.T) {
+	t.Parallel()
+	var b backoffs
+	p, now := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 3600}, time.Unix(1000, 0)
+	k := backoffKey{methodKey: methodKey{"r", "m"}, checked: "none", words: "b.."}
+	for range 5 {
+		b.pause(k, lapse{errorType: agent.ErrProvider}, now, p)
+		b.pause(k, lapse{errorType: agent.ErrProvider}, now, p)
+		if f, waits := b.waiting(k, now); !waits || !f.until.Equal(now.Add(10*time.Second)) || f.failures != 0 {
+			t.Errorf("waits %t until %v after %d failures", waits, f.until, f.failures)
+		}
+		now = now.Add(10 * time.Second)
+		if _, waits := b.waiting(k, now); waits {
+			t.Error("it is not tried again")
+		}
+	}
+	b.pause(k, lapse{}, now, p)
+	for _, other := range []backoffKey{{methodKey: k.methodKey, checked: "none"}, {methodKey: k.methodKey, checked: "none", words: "c.."}} {
+		if _, waits := b.waiting(other, now); waits {
+			t.Errorf("%+v waits", other)
+		}
+	}
+}
