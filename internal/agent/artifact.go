@@ -173,6 +173,8 @@ type Generation struct {
 	MadeFor   *MadeFor      `json:"made_for,omitempty"`  // nil in older files
 	Confirmed WordingDigest `json:"confirmed,omitempty"` // of what people had registered when one of them last stood by the program
 	Breaks    []string      `json:"breaks,omitempty"`    // the examples that it did not hold when it was written for another wording
+
+	Restored *Restored `json:"restored,omitempty"` // from the archive, below a newer program; nil for any other
 }
 
 // ByPerson reports whether a person put the program in.
@@ -183,10 +185,14 @@ func (g *Generation) Unproven() bool {
 	return g.SuccessCount == 0 && (g.State == "" || g.State == StateCandidate)
 }
 
-// Displaced are the generations that an operator's program pushed out.
+// Displaced are the generations that a person's program pushed out. Of one that was restored below a newer one it is kept where there are none, too.
 type Displaced struct {
 	By          string        `json:"by"`
 	Generations []*Generation `json:"generations"`
+
+	// Of a restored program: the artifact's revision after it, and its adoptions before.
+	Revision  int64 `json:"revision,omitempty"`
+	Adoptions int64 `json:"adoptions,omitempty"`
 }
 
 // Fixture is an ok call kept as a proof for successors: at most 8 a generation.

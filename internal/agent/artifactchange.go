@@ -83,6 +83,9 @@ type ArtifactChange struct {
 	ForgetSession   string        `json:"forget_session,omitempty"` // drop what fixtures keep of that session
 	Revert          *Revert       `json:"revert,omitempty"`         // undo an operation
 	Manifest        *Manifest     `json:"manifest,omitempty"`       // from now on; its revision is counted here
+
+	Restore   *Generation `json:"restore,omitempty"`   // comes back from the archive as an older generation: see RestoreBelow
+	Unrestore string      `json:"unrestore,omitempty"` // the audit id of the operation whose restored generation goes again
 }
 
 // NoGeneration in ArtifactChange.ResultOf stands for a program that answered and becomes no generation: the totals of the artifact count it.
@@ -107,6 +110,12 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 		next.UnkeptCalls++
 	}
 	next.operate(c)
+	if c.Restore != nil && a != nil {
+		next.restore(c.Restore, a)
+	}
+	if c.Unrestore != "" {
+		next.unrestore(c.Unrestore)
+	}
 	next.judge(c)
 	if c.Reworded != nil {
 		next.reword(c.Reworded)
@@ -158,7 +167,7 @@ func (c *ArtifactChange) Conflicts(a *Artifact) bool {
 // decides reports whether the change is more than a counted result, so that what was decided before it does not hold any more.
 func (c *ArtifactChange) decides() bool {
 	program := c.Generation != nil || c.Current != "" || c.Revert != nil || c.ForceRegenerate != nil || c.ResetMetrics || c.ResetRepairs || c.Bless
-	person := c.Quarantine != nil || c.Release || c.Pin != nil || c.Approve != nil || c.Manifest != nil || c.ForgetSession != ""
+	person := c.Restore != nil || c.Unrestore != "" || c.Quarantine != nil || c.Release || c.Pin != nil || c.Approve != nil || c.Manifest != nil || c.ForgetSession != ""
 	truth := c.Examples != nil || c.Example != nil || c.DropExample != "" || c.Verdict != nil || c.DropVerdict != "" || c.Correction != nil
 	return program || person || truth
 }
@@ -270,5 +279,7 @@ func (c *ArtifactChange) Creates() bool {
 }
 
 // Renews reports whether the change, where a person makes it, resets the delay after failures. Proposals do not, and neither do manifests: a
-// program that waits for one runs in the next call.
-func (c *ArtifactChange) Renews() bool { return c.Manifest == nil && !c.Proposal }
+// program that waits for one runs in the next call; an older program that comes back or goes changes nothing for the next call.
+func (c *ArtifactChange) Renews() bool {
+	return c.Manifest == nil && !c.Proposal && c.Restore == nil && c.Unrestore == ""
+}

@@ -7,23 +7,32 @@ import (
 
 // displace prunes. What an operator's program pushes out is held for its undo, and no longer than nothing else happens.
 func (a *Artifact) displace(g Generation) {
-	const most = 8 // programs put in one after another without a call
 	all := a.Generations
 	a.prune()
 	if !strings.HasPrefix(g.Trigger, "operator:") {
 		a.Displaced = nil
 		return
 	}
-	var gone []*Generation
+	if gone := a.missing(all); len(gone) > 0 {
+		a.hold(Displaced{By: g.ID, Generations: gone})
+	}
+}
+
+// missing returns those of the generations that are not kept.
+func (a *Artifact) missing(all []*Generation) (gone []*Generation) {
 	for _, old := range all {
 		if a.Find(old.ID) == nil {
 			gone = append(gone, old)
 		}
 	}
-	if len(gone) > 0 {
-		a.Displaced = append([]Displaced{{g.ID, gone}}, a.Displaced...)
-		a.Displaced = a.Displaced[:min(most, len(a.Displaced))]
-	}
+	return gone
+}
+
+// hold keeps for an undo what a person's operation pushed out.
+func (a *Artifact) hold(d Displaced) {
+	const most = 8 // operations one after another without a call
+	a.Displaced = append([]Displaced{d}, a.Displaced...)
+	a.Displaced = a.Displaced[:min(most, len(a.Displaced))]
 }
 
 // prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent

@@ -132,11 +132,14 @@ type RecommendPolicy struct {
 	IntrinsicFailures int     `json:"intrinsic_failures"`
 }
 
+// MinDeleteDays is for how many days something must have been idle, at least, to be deleted; what was used today is archived at most.
+const MinDeleteDays = 1
+
 // MaintenancePolicy schedules pruning; it is off while IntervalHours is 0.
 type MaintenancePolicy struct {
 	IntervalHours int    `json:"interval_hours"`
-	StaleDays     int    `json:"stale_days"`
-	Mode          string `json:"mode"` // archive or delete
+	StaleDays     int    `json:"stale_days"` // at least MinDeleteDays with the mode delete
+	Mode          string `json:"mode"`       // archive or delete
 }
 
 // NativePolicy says when a program is hot, so that it is worth compiling: it has had so many calls since the daemon knows it, and these took that much time in sum,
@@ -196,6 +199,9 @@ func (p Policy) Validate() error {
 	}
 	if !slices.Contains([]string{"archive", "delete"}, p.Maintenance.Mode) {
 		return &PolicyError{"/maintenance/mode", "must be archive or delete"}
+	}
+	if p.Maintenance.Mode == "delete" && p.Maintenance.StaleDays < MinDeleteDays {
+		return &PolicyError{"/maintenance/stale_days", fmt.Sprintf("must be at least %d where maintenance.mode is delete, got %d; archive takes 0", MinDeleteDays, p.Maintenance.StaleDays)}
 	}
 	if !slices.Contains([]string{ExposeAll, ExposeDurable, ExposeApproved}, p.MCP.Expose) {
 		return &PolicyError{"/mcp/expose", "must be all, durable or approved"}

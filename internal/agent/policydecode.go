@@ -11,8 +11,27 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// DecodePolicy reads a policy. Names that it lacks, as policies of older versions do, have their defaults. Unknown names and values out of range are refused with a *PolicyError.
+// DecodePolicy reads a policy that somebody wants. Names that it lacks, as policies of older versions do, have their defaults. Unknown names and values out of range are refused with a *PolicyError.
 func DecodePolicy(data []byte) (Policy, error) {
+	p, err := readPolicy(data)
+	if err != nil {
+		return Policy{}, err
+	}
+	p.addPatterns()
+	return p, p.Validate()
+}
+
+// DecodeStoredPolicy is DecodePolicy for a policy that was in force once, maybe by the rules of an earlier version.
+func DecodeStoredPolicy(data []byte) (Policy, error) {
+	p, err := readPolicy(data)
+	if err != nil {
+		return Policy{}, err
+	}
+	p.Upgrade()
+	return p, p.Validate()
+}
+
+func readPolicy(data []byte) (Policy, error) {
 	p := DefaultPolicy()
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -22,12 +41,20 @@ func DecodePolicy(data []byte) (Policy, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return Policy{}, &PolicyError{"", "has more than one JSON value"}
 	}
-	p.Upgrade()
-	return p, p.Validate()
+	return p, nil
 }
 
-// Upgrade adds the patterns of secret names that are newer than the policy. Those that a person has removed stay removed.
+// Upgrade makes of a stored policy one by the rules of this version: it has the patterns of secret names that are newer than it, and what a schedule
+// deletes was idle for MinDeleteDays.
 func (p *Policy) Upgrade() {
+	p.addPatterns()
+	if m := &p.Maintenance; m.Mode == "delete" {
+		m.StaleDays = max(m.StaleDays, MinDeleteDays)
+	}
+}
+
+// addPatterns adds the patterns of secret names that are newer than the policy. Those that a person has removed stay removed.
+func (p *Policy) addPatterns() {
 	p.RedactKeys, p.RedactVersion = mask.Upgrade(p.RedactKeys, p.RedactVersion), max(p.RedactVersion, mask.Edition)
 }
 

@@ -176,7 +176,7 @@ func (a *Artifact) revertCurrent(r *Revert, exact bool) {
 func (a *Artifact) bringBack(wanted func(g *Generation, by string) bool) {
 	var left []Displaced
 	for _, d := range a.Displaced {
-		var stay []*Generation
+		stay := d.Generations[:0:0]
 		for _, g := range d.Generations {
 			if wanted(g, d.By) {
 				a.Generations = append(a.Generations, g)
@@ -184,12 +184,26 @@ func (a *Artifact) bringBack(wanted func(g *Generation, by string) bool) {
 				stay = append(stay, g)
 			}
 		}
-		if len(stay) > 0 {
-			left = append(left, Displaced{d.By, stay})
+		if len(stay) > 0 || len(d.Generations) == 0 {
+			d.Generations = stay
+			left = append(left, d)
 		}
 	}
 	a.Displaced = left
-	slices.SortStableFunc(a.Generations, func(x, y *Generation) int { return y.number() - x.number() })
+	a.sortGenerations()
+}
+
+// sortGenerations puts the newest first, and those that were restored behind all others.
+func (a *Artifact) sortGenerations() {
+	slices.SortStableFunc(a.Generations, func(x, y *Generation) int {
+		if restored := x.Restored != nil; restored != (y.Restored != nil) {
+			if restored {
+				return 1
+			}
+			return -1
+		}
+		return y.number() - x.number()
+	})
 }
 
 func (g *Generation) number() int {

@@ -118,7 +118,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", "/v1/calls/" + knownCall + "/verdict", "", 200},
 		{"DELETE", "/v1/calls/" + knownCall + "/verdict", "", 204},
 		{"GET", "/v1/maintenance/stale?days=0", "", 200},
-		{"POST", "/v1/maintenance/prune", `{"stale_days":0,"mode":"delete","dry_run":false}`, 200},
+		{"POST", "/v1/maintenance/prune", `{"stale_days":1,"mode":"delete","dry_run":false}`, 200},
 		{"POST", "/v1/maintenance/restore", `{"role":"old","method":"m"}`, 200},
 		{"POST", "/v1/maintenance/audit/audit_1/undo", `{"reason":"by mistake"}`, 200},
 		{"POST", "/v1/maintenance/audit/audit_1/undo", ``, 200},

@@ -299,8 +299,8 @@ func (f *fake) Prune(_ context.Context, q operator.PruneRequest) (operator.Prune
 	return operator.PruneReport{DryRun: q.DryRun, Mode: q.Mode, Targets: []store.Target{{Role: "old", LastUsedAt: at}}}, f.note("Prune")
 }
 
-func (f *fake) Restore(_ context.Context, t store.Target, _, _ string) error {
-	return f.known("Restore", t.Role, "old")
+func (f *fake) Restore(_ context.Context, t store.Target, _, _ string) ([]operator.OlderGeneration, error) {
+	return nil, f.known("Restore", t.Role, "old")
 }
 
 func (f *fake) AuditHead(context.Context) (chain.Head, error) { return chain.Head{}, nil }

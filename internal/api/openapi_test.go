@@ -109,7 +109,7 @@ func TestSchemasAndStructsAgree(t *testing.T) {
 		"OutcomeSummary": agent.OutcomeSummary{}, "CallReply": runtime.Reply{}, "Program": runtime.Program{}, "Selection": agent.Selection{}, "Usage": agent.Usage{},
 		"Rejection": agent.Rejection{}, "AttemptFailure": agent.AttemptFailure{}, "AuditEntry": operator.AuditView{}, "Artifact": artifactView{}, "Generation": generationView{}, "Scorecard": agent.Scorecard{},
 		"ArtifactSummary": artifactSummary{}, "Contract": agent.Contract{}, "Version": operator.VersionInfo{}, "Introspection": runtime.Introspection{},
-		"PruneReport": operator.PruneReport{}, "Problem": Problem{}, "FieldError": FieldError{}, "Accepted": accepted{},
+		"PruneReport": operator.PruneReport{}, "RestoreReply": operator.RestoreReport{}, "OlderGeneration": operator.OlderGeneration{}, "RestoredGeneration": agent.Restored{}, "Problem": Problem{}, "FieldError": FieldError{}, "Accepted": accepted{},
 		"Why": why.Explanation{}, "WhySelection": why.Selection{},
 	} {
 		schema := doc.Components.Schemas[name]

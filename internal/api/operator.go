@@ -96,12 +96,11 @@ func (s *server) restore(w *reply, r *http.Request) error {
 	if !given {
 		return required("role", "say which tool comes back")
 	}
-	if err := w.run.Restore(r.Context(), t, w.owner, reason); err != nil {
+	below, err := w.run.Restore(r.Context(), t, w.owner, reason)
+	if err != nil {
 		return missing(err, "archived tool or artifact of that name")
 	}
-	return s.send(w, http.StatusOK, struct {
-		Restored store.Target `json:"restored"`
-	}{t})
+	return s.send(w, http.StatusOK, operator.RestoreReport{Restored: t, OlderGenerations: below})
 }
 
 // undo undoes an operation of the audit trail.

@@ -88,7 +88,7 @@ type Shared interface {
 
 	Stale(ctx context.Context, days int) ([]store.Target, error)
 	Prune(ctx context.Context, q operator.PruneRequest) (operator.PruneReport, error)
-	Restore(ctx context.Context, t store.Target, actor, reason string) error
+	Restore(ctx context.Context, t store.Target, actor, reason string) ([]operator.OlderGeneration, error)
 	Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error)
 	AuditViews(ctx context.Context, entries []agent.AuditEntry) ([]operator.AuditView, error)
 	AuditEntry(ctx context.Context, id string) (operator.AuditView, error)

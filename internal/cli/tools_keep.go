@@ -46,7 +46,7 @@ func pruneCommand(sh Shell) *cobra.Command {
 			return t.pruned(data)
 		}})
 	c.Flags().IntVar(&days, "days", 90, "not used for that many days")
-	c.Flags().StringVar(&mode, "mode", "archive", "archive (can be restored) or delete (for good)")
+	c.Flags().StringVar(&mode, "mode", "archive", "archive (can be restored) or delete (for good a day later; --days 1 at least)")
 	given = consent(c)
 	return c
 }
@@ -63,6 +63,9 @@ func (t *errand) pruned(data []byte) error {
 		return err
 	}
 	done := report.Mode + "d" // archived, deleted: both modes end in e
+	if report.Mode == "delete" && !report.DryRun {
+		done += "; tools restore brings them back for a day"
+	}
 	if report.DryRun {
 		done = "would be " + done + "; nothing has changed, --yes does it"
 	}
@@ -119,7 +122,7 @@ func archiveCommand(sh Shell) *cobra.Command {
 }
 
 func restoreCommand(sh Shell) *cobra.Command {
-	return operatorCommand(sh, "recurgentd tools", operation{use: "restore ROLE [METHOD]", short: "Bring back what was archived, byte for byte",
+	return operatorCommand(sh, "recurgentd tools", operation{use: "restore ROLE [METHOD]", short: "Bring back what was archived, or deleted in the last day, byte for byte",
 		example: "calculator solve", least: 1, most: 2, audited: true, run: func(t *errand) error {
 			body := map[string]any{"role": t.args[0]}
 			if len(t.args) == 2 {
@@ -132,6 +135,18 @@ func restoreCommand(sh Shell) *cobra.Command {
 			}
 			if !t.out.human() {
 				return t.out.document(data)
+			}
+			var report operator.RestoreReport
+			if err := t.read("restore", data, &report); err != nil {
+				return err
+			}
+			for _, g := range report.OlderGenerations {
+				if err := t.out.line("%s.%s: restored as %s, behind the newer program; tools rollback --generation %s has it answer", text.Cell(g.Role), text.Cell(g.Method), text.Cell(g.Generation), text.Cell(g.Generation)); err != nil {
+					return err
+				}
+			}
+			if len(report.OlderGenerations) > 0 && len(t.args) == 2 {
+				return nil
 			}
 			return t.out.line("%s: restored", text.Cell(strings.Join(t.args, ".")))
 		}})

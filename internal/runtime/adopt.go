@@ -74,14 +74,14 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged)
 	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
 	switch {
 	case !keepable:
-		rec.countUnkept()
+		rec.countUnkept(rec.artifact)
 	case worth && !rec.held():
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
 		if j.outcome.OK() {
 			rec.adopting.fixture = rec.provenFixture(ctx, &cand.generation, j)
 		}
 	case j.class == agent.ClassOK:
-		rec.countUnkept()
+		rec.countUnkept(rec.artifact)
 	}
 	if j.class != agent.ClassNone && j.class != agent.ClassExtrinsic { // which say nothing of the repair
 		rec.repairEnded(j.class == agent.ClassOK || rec.adopting != nil)
@@ -116,23 +116,24 @@ func (a *answered) adopt() (CallResult, error) {
 		}
 		a.changes, a.generation = a.changes[:before], generation // another replica changed the artifact since: decided again
 	}
-	return a.persistUnkept()
+	return a.persistUnkept(a.artifact)
 }
 
 // adoptionTries bounds how often an adoption is decided while other replicas change the artifact. Then the call is kept without it.
 const adoptionTries = 4
 
-// persistUnkept commits the call without its candidate.
-func (a *answered) persistUnkept() (CallResult, error) {
+// persistUnkept commits the call without its candidate. now is the artifact as far as it is known, nil for none.
+func (a *answered) persistUnkept(now *agent.Artifact) (CallResult, error) {
 	if a.adopting.result == agent.ClassOK {
-		a.countUnkept()
+		a.countUnkept(now)
 	}
 	return a.persist()
 }
 
-// countUnkept counts an answer of a program that becomes no generation: for the method alone, and where what is stored is switched off, apart.
-func (a *answered) countUnkept() {
-	if a.switchedOff() {
+// countUnkept counts an answer of a program that becomes no generation: for the method alone, and where what is stored is switched off or, now, in
+// quarantine, apart.
+func (a *answered) countUnkept(now *agent.Artifact) {
+	if a.switchedOff() || now != nil && now.Quarantined {
 		a.unkept = true
 		a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Unkept: true})
 		return
@@ -156,11 +157,11 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 		return a.persist()
 	}
 	if heldMeanwhile(a.artifact, now) {
-		return a.persistUnkept() // a person's operation counts for more than a program that was being forged
+		return a.persistUnkept(now) // a person's operation counts for more than a program that was being forged
 	}
 	unlooked := a.underSwitch() && cand.predecessor == nil && now.Current() != nil
 	if unlooked || examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
-		return a.persistUnkept() // what people expect, or what was answered, has changed since the proof
+		return a.persistUnkept(now) // what people expect, or what was answered, has changed since the proof
 	}
 	g := cand.generation
 	g.ID = now.NextGenerationID()

@@ -86,8 +86,8 @@ func TestOperationsDuringForge(t *testing.T) {
 			if a.CurrentID != tt.current || len(a.Generations) != tt.kept {
 				t.Errorf("%s of %d serves, want %s of %d", a.CurrentID, len(a.Generations), tt.current, tt.kept)
 			}
-			if a.SuccessCount != 2 {
-				t.Errorf("%d calls count as answered, want 2", a.SuccessCount)
+			if unkept := a.UnkeptCalls; a.SuccessCount+unkept != 2 || (unkept == 1) != a.Quarantined {
+				t.Errorf("%d successes and %d calls that count on no artifact; want 2, and of a quarantined one 1 each", a.SuccessCount, unkept)
 			}
 		})
 	}

@@ -43,6 +43,7 @@ type ItemPolicy struct {
 type ItemArchived struct {
 	By       string // the audit id of the operation
 	At       time.Time
+	Deleted  bool // it is gone for good DeletedLife later
 	Tool     *agent.Tool
 	Artifact *agent.Artifact
 }

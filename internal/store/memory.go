@@ -91,6 +91,8 @@ type archived struct {
 	tool     *agent.Tool
 	artifact *agent.Artifact
 	by       string // the audit id of the operation
+	at       time.Time
+	deleted  bool
 }
 
 // NewMemory returns an empty store.

@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -14,6 +14,9 @@ import (
 // splitTargets gives the artifacts that the targets name, and the roles whose tools they name.
 func (n *memoryNamespace) splitTargets(targets []Target) (artifacts []Target, roles []string) {
 	for _, t := range targets {
+		if t.Restored != "" {
+			continue // what answers stays
+		}
 		if t.Method != "" {
 			artifacts = append(artifacts, Target{Role: t.Role, Method: t.Method})
 			continue
@@ -38,29 +41,42 @@ func (n *memoryNamespace) Stale(_ context.Context, before time.Time) ([]Target, 
 
 // Archive is part of Namespace.
 func (n *memoryNamespace) Archive(ctx context.Context, targets []Target, audit agent.AuditEntry) error {
-	return n.takeAway(ctx, targets, audit, true)
+	return n.takeAway(ctx, targets, audit, false)
 }
 
 // Remove is part of Namespace.
 func (n *memoryNamespace) Remove(ctx context.Context, targets []Target, audit agent.AuditEntry) error {
-	return n.takeAway(ctx, targets, audit, false)
+	return n.takeAway(ctx, targets, audit, true)
 }
 
-func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit agent.AuditEntry, keep bool) error {
+func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit agent.AuditEntry, deleted bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
 		return err
 	}
+	var below []agent.ArtifactChange
+	for _, t := range targets {
+		if t.Restored == "" {
+			continue
+		}
+		c, err := TakeRestored(n.artifacts[Target{Role: t.Role, Method: t.Method}], t, n.now())
+		if err != nil {
+			return err
+		}
+		below = append(below, c)
+	}
 	artifacts, roles := n.splitTargets(targets)
+	keep := func(key Target, x archived) {
+		x.by, x.at, x.deleted = audit.ID, n.now(), deleted
+		n.archive[key] = append(n.archive[key], x)
+	}
 	for _, t := range artifacts {
 		a := n.artifacts[t]
 		if a == nil {
 			continue
 		}
-		if keep {
-			n.archive[t] = append(n.archive[t], archived{artifact: a, by: audit.ID})
-		}
+		keep(t, archived{artifact: a})
 		delete(n.artifacts, t)
 		n.ranking.DropArtifact(t.Role, t.Method)
 		n.changed(Change{Kind: ChangedArtifact, Role: t.Role, Method: t.Method})
@@ -70,12 +86,12 @@ func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit 
 		if t == nil {
 			continue
 		}
-		if keep {
-			key := Target{Role: role}
-			n.archive[key] = append(n.archive[key], archived{tool: t, by: audit.ID})
-		}
+		keep(Target{Role: role}, archived{tool: t})
 		n.ranking.DropTool(role)
 		n.changed(Change{Kind: ChangedTool, Role: role})
+	}
+	for _, c := range below {
+		n.changeArtifact(c, false)
 	}
 	n.appendAudit(ctx, &audit)
 	return nil
@@ -88,32 +104,46 @@ func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit a
 	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	back := map[Target]int{} // where in the archive's list
+	back, r := map[Target]int{}, Restoring{} // back: where in the archive's list
 	for _, t := range targets {
-		found := false
-		for key, list := range n.archive {
-			at := len(list) - 1
-			if audit.Undoes != "" {
-				at = slices.IndexFunc(list, func(x archived) bool { return x.by == audit.Undoes })
-			}
-			if at < 0 || key.Role != t.Role || (t.Method != "" || t.ToolOnly) && key.Method != t.Method {
+		for _, key := range slices.SortedFunc(maps.Keys(n.archive), compareTargets) {
+			at := n.archivedAt(key, cmp.Or(t.From, audit.Undoes))
+			if at < 0 || !t.Of(key.Role, key.Method) {
 				continue
 			}
-			found = true
-			if n.artifacts[key] != nil || key.Method == "" && n.ranking.Tool(key.Role) != nil {
-				return fmt.Errorf("%w: %s", ErrExists, key)
+			switch now := n.artifacts[key]; {
+			case now != nil:
+				r.Beneath(now, n.archive[key][at].artifact, &audit, n.archive[key][at].by, n.now())
+			case key.Method == "" && n.ranking.Tool(key.Role) != nil:
+				r.Stays(key, nil)
+			default:
+				r.Whole()
+				back[key] = at
 			}
-			back[key] = at
 		}
-		if !found {
-			return NotArchived(t)
+		if err := r.End(t); err != nil {
+			return err
 		}
 	}
 	for key, at := range back {
 		n.bringBack(key, at)
 	}
+	for _, c := range r.Below {
+		n.changeArtifact(c, false)
+	}
 	n.appendAudit(ctx, &audit)
 	return nil
+}
+
+// archivedAt finds in the archive's list the version that the operation took away, or the latest one for "". It returns -1 for none.
+func (n *memoryNamespace) archivedAt(key Target, by string) int {
+	now := n.now()
+	for i, x := range slices.Backward(n.archive[key]) {
+		if (by == "" || x.by == by) && !Ended(x.deleted, x.at, now) {
+			return i
+		}
+	}
+	return -1
 }
 
 // Archived is part of Namespace.
@@ -121,11 +151,23 @@ func (n *memoryNamespace) Archived(_ context.Context, targets []Target, auditID 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, t := range targets {
-		if !slices.ContainsFunc(n.archive[Target{Role: t.Role, Method: t.Method}], func(x archived) bool { return x.by == auditID }) {
+		if n.archivedAt(Target{Role: t.Role, Method: t.Method}, cmp.Or(t.From, auditID)) < 0 {
 			return NotArchived(t)
 		}
 	}
 	return nil
+}
+
+// endDeleted drops what was deleted and can be restored no more. It reports whether there is something that can be.
+func (n *memoryNamespace) endDeleted(now time.Time) (waits bool) {
+	for key, list := range n.archive {
+		list = slices.DeleteFunc(list, func(x archived) bool { return Ended(x.deleted, x.at, now) })
+		if n.archive[key] = list; len(list) == 0 {
+			delete(n.archive, key)
+		}
+		waits = waits || slices.ContainsFunc(list, func(x archived) bool { return x.deleted })
+	}
+	return waits
 }
 
 // bringBack restores the version at that place of the archive's list.
@@ -168,8 +210,9 @@ func (n *memoryNamespace) Expire(ctx context.Context, now time.Time) (int, error
 	}
 	n.forgetFiles(func(f *agent.File) bool { return f.Expired(now) })
 	maps.DeleteFunc(n.replies, func(_ string, k keptReply) bool { return now.Sub(k.at) >= KeyLife })
+	waits := n.endDeleted(now)
 	n.due = now.Add(ExpireEvery)
-	if len(n.sessions)+len(n.files)+len(n.replies)+len(n.calls) == 0 {
+	if !waits && len(n.sessions)+len(n.files)+len(n.replies)+len(n.calls) == 0 {
 		n.due = Never
 	}
 	return len(gone), nil

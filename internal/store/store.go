@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -250,32 +249,23 @@ type RankedTool struct {
 type Maintenance interface {
 	// Stale lists tools and artifacts not used since before.
 	Stale(ctx context.Context, before time.Time) ([]Target, error)
-	// Archive moves the targets out of the way, byte for byte; Restore brings them back. Remove deletes for good.
-	// An empty Method means the tool and all its artifacts. Restore brings back the latest archived version or, if the audit entry
-	// names an archive operation in Undoes, the version that this operation archived; ErrNotFound if that was restored already.
+	// Archive moves the targets out of the way, byte for byte; Restore brings them back. Remove does what Archive does, and DeletedLife later they
+	// are gone for good: nothing restores them, and the next Expire takes their bytes.
+	// An empty Method means the tool and all its artifacts. Of a target with Restored, Archive takes away what that operation brought back below a newer
+	// program; ErrConflict where it is the current program by now.
+	//
+	// Restore brings back the latest archived version or, if the target's From or the audit entry's Undoes names an operation, the version that this
+	// operation took away; ErrNotFound if that was restored already, or is gone. Below a newer artifact of the name it brings back the program, as
+	// agent.Artifact.RestoreBelow does, and the archive keeps the version; a newer tool stays as it is. ErrExists where a target brings nothing back.
 	Archive(ctx context.Context, targets []Target, audit agent.AuditEntry) error
-	Restore(ctx context.Context, targets []Target, audit agent.AuditEntry) error // ErrNotFound, ErrExists
-	// Archived returns ErrNotFound, with the first target of which the archive does not hold what the operation of that audit entry moved there: it was restored.
-	// An empty Method means the tool alone.
-	Archived(ctx context.Context, targets []Target, auditID string) error
+	Restore(ctx context.Context, targets []Target, audit agent.AuditEntry) error
 	Remove(ctx context.Context, targets []Target, audit agent.AuditEntry) error
-	// Expire applies the policy's retention. It returns how many sessions went.
+	// Archived returns ErrNotFound, with the first target of which the archive does not hold what the operation of that audit entry, or of the target's From,
+	// moved there: it was restored, or is gone. An empty Method means the tool alone.
+	Archived(ctx context.Context, targets []Target, auditID string) error
+	// Expire applies the policy's retention, and ends what was removed DeletedLife ago. It returns how many sessions went.
 	Expire(ctx context.Context, now time.Time) (int, error)
 }
-
-// Target names a tool with its artifacts (Method empty), the tool alone, or one artifact.
-type Target struct {
-	Role       string    `json:"role"`
-	Method     string    `json:"method,omitempty"`
-	ToolOnly   bool      `json:"tool_only,omitempty"`
-	LastUsedAt time.Time `json:"last_used_at,omitzero"`
-}
-
-// String names the tool, or the artifact as role.method.
-func (t Target) String() string { return strings.TrimSuffix(t.Role+"."+t.Method, ".") }
-
-// NotArchived is the ErrNotFound of a target that the archive does not hold.
-func NotArchived(t Target) error { return fmt.Errorf("%w in the archive: %s", ErrNotFound, t) }
 
 // An Exporter can write an archive while the store is in use. Memory is none.
 type Exporter interface {

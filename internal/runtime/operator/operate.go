@@ -235,61 +235,6 @@ func (o *Operator) Stale(ctx context.Context, days int) ([]store.Target, error) 
 	return o.store.Stale(ctx, o.o.Now().Add(-time.Duration(days)*24*time.Hour))
 }
 
-// PruneRequest asks for tools and artifacts unused for StaleDays to be archived or deleted (Mode).
-type PruneRequest struct {
-	StaleDays     int
-	Mode          string // archive or delete
-	DryRun        bool
-	Actor, Reason string
-}
-
-// PruneReport says what was, or with DryRun would be, pruned.
-type PruneReport struct {
-	DryRun  bool           `json:"dry_run"`
-	Mode    string         `json:"mode"`
-	Targets []store.Target `json:"targets"`
-}
-
-// Prune removes what is stale. A dry run changes nothing.
-func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, error) {
-	report := PruneReport{DryRun: q.DryRun, Mode: q.Mode}
-	if q.Mode != "archive" && q.Mode != "delete" {
-		return report, &agent.InputError{Code: "invalid_mode", Pointer: "/mode", Detail: "must be archive or delete", Hint: "archive can be undone"}
-	}
-	targets, err := o.Stale(ctx, q.StaleDays)
-	if err != nil || q.DryRun || len(targets) == 0 {
-		report.Targets = targets
-		return report, err
-	}
-	report.Targets = targets
-	defer o.calls.ToolsChanged()
-	entry := o.audit(q.Actor, opPrune, fmt.Sprintf("%d targets", len(targets)), q.Reason)
-	entry.After = agent.Encoded(targets)
-	if q.Mode == "delete" {
-		entry.Undo = irreversible + "deleted for good"
-		return report, o.store.Remove(ctx, targets, entry)
-	}
-	return report, o.store.Archive(ctx, targets, entry)
-}
-
-// Restore brings back what was archived, byte for byte.
-func (o *Operator) Restore(ctx context.Context, t store.Target, actor, reason string) error {
-	name := t.Role
-	if t.Method != "" {
-		name += "." + t.Method
-	}
-	err := o.roomToRestore(ctx, actor)
-	if err != nil {
-		return err
-	}
-	entry := o.audit(actor, opRestore, name, reason)
-	if entry.Before, err = o.present(ctx, t.Role, nil); err != nil {
-		return err
-	}
-	entry.After = agent.Encoded([]store.Target{t})
-	return o.store.Restore(ctx, []store.Target{t}, entry)
-}
-
 // Audit returns entries of the audit trail, newest first.
 func (o *Operator) Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error) {
 	return o.store.Audit(ctx, q)

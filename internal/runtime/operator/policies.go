@@ -55,7 +55,7 @@ func (o *Operator) policiesSince(ctx context.Context, since string, now *agent.P
 			if e.Action != opPolicy {
 				continue
 			}
-			was, err := agent.DecodePolicy(e.Before)
+			was, err := agent.DecodeStoredPolicy(e.Before)
 			if err != nil { // erased, or of another version
 				p.from = last
 				return p, nil //nolint:nilerr // what it was is not known

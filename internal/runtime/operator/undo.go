@@ -148,6 +148,7 @@ func (o *Operator) undoPolicy(ctx context.Context, was agent.AuditEntry, entry *
 
 // policyBefore is the policy without what the operation changed.
 func policyBefore(was agent.AuditEntry, now agent.Policy) (p agent.Policy, err error) {
+	was.Before, was.After = upgradedPolicy(was.Before), upgradedPolicy(was.After)
 	back, err := jsonpatch.CreateMergePatch(was.After, was.Before)
 	if err != nil {
 		return p, cannotUndo("the entry does not hold what was before", "")
@@ -163,7 +164,16 @@ func policyBefore(was agent.AuditEntry, now agent.Policy) (p agent.Policy, err e
 	if err != nil {
 		return p, cannotUndo(err.Error(), "")
 	}
-	return agent.DecodePolicy(after)
+	return agent.DecodeStoredPolicy(after)
+}
+
+// upgradedPolicy returns a policy of the audit trail as this version reads it; what is none stays as it is.
+func upgradedPolicy(doc json.RawMessage) json.RawMessage {
+	p, err := agent.DecodeStoredPolicy(doc)
+	if err != nil {
+		return doc
+	}
+	return agent.Encoded(p)
 }
 
 // overlap names a member that both merge patches set, or "".

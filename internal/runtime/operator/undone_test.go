@@ -65,7 +65,10 @@ func TestUndoOffered(t *testing.T) {
 			return err
 		})
 		do("archive", func(ctx context.Context) error { return a.op.ArchiveTool(ctx, "shop", "", "ann") })
-		do("restore", func(ctx context.Context) error { return a.op.Restore(ctx, store.Target{Role: "shop"}, "ann", "") })
+		do("restore", func(ctx context.Context) error {
+			_, err := a.op.Restore(ctx, store.Target{Role: "shop"}, "ann", "")
+			return err
+		})
 		do("archive again", func(ctx context.Context) error { return a.op.ArchiveTool(ctx, "shop", "", "ann") })
 		do("other tool", func(ctx context.Context) error {
 			_, _, err := a.op.PutTool(ctx, operator.ToolPut{Role: "cafe", Contract: agent.Contract{Purpose: "cooks"}, Actor: "ann", Revision: store.AnyRevision})

@@ -59,40 +59,44 @@ func sameTerms(a, b agent.Tool) bool {
 // beyond, the commit says whether they hinder it.
 const maxLooked = 20
 
-// undoArchive restores what the operation moved, and nothing that was archived before it.
+// undoArchive restores what the operation moved, and nothing that was archived before it. What has a newer program comes back below it, and a newer
+// tool stays.
 func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {
 		return nil, err
 	}
-	for i := range targets {
-		targets[i].ToolOnly = targets[i].Method == "" // its artifacts are named beside it
+	refused := cannotUndo("what it archived was restored since, and is gone again", "undo what took it away the last time")
+	for i, t := range targets {
+		if !t.Until.IsZero() && !o.o.Now().Before(t.Until) {
+			refused = cannotUndo("it deleted this more than a day ago: it is gone for good", "")
+		}
+		targets[i] = store.Target{Role: t.Role, Method: t.Method, ToolOnly: t.Method == "", From: t.From} // its artifacts are named beside a tool
 	}
 	looked := targets[:min(len(targets), maxLooked)]
-	for _, t := range looked {
-		if err := o.vacant(ctx, t); err != nil {
-			return nil, err
-		}
+	if err := o.store.Archived(ctx, looked, was.ID); errors.Is(err, store.ErrNotFound) {
+		return nil, refused
+	} else if err != nil {
+		return nil, err
 	}
-	err = o.store.Archived(ctx, looked, was.ID)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, cannotUndo("what it archived was restored since, and is gone again", "undo what took it away the last time")
-	}
-	if err != nil {
+	if _, err := o.withoutNewer(ctx, looked, was.ID); err != nil && len(looked) == len(targets) {
 		return nil, err
 	}
 	return func() error {
 		if err := o.roomToRestore(ctx, entry.Actor); err != nil {
 			return err
 		}
-		entry.Action, entry.After = opRestore, agent.Encoded(targets)
-		for _, t := range targets {
-			var err error
+		back, err := o.withoutNewer(ctx, targets, was.ID)
+		if err != nil {
+			return err
+		}
+		entry.Action, entry.After = opRestore, agent.Encoded(back)
+		for _, t := range back {
 			if entry.Before, err = o.present(ctx, t.Role, entry.Before); err != nil {
 				return err
 			}
 		}
-		err := o.store.Restore(ctx, targets, *entry)
+		err = o.store.Restore(ctx, back, *entry)
 		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
 			return cannotUndo(err.Error(), "move what is in its place out of the way first")
 		}
@@ -100,26 +104,36 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 	}, nil
 }
 
-// vacant returns why the target cannot come back: something of its name is there.
-func (o *Operator) vacant(ctx context.Context, t store.Target) (err error) {
-	name := t.Role
-	if t.ToolOnly {
-		_, err = o.store.Tool(ctx, t.Role)
-	} else {
-		name += "." + t.Method
-		_, err = o.store.Artifact(ctx, t.Role, t.Method)
+// withoutNewer leaves out the tools that stay in the archive because there are newer ones. The error says that nothing is left, or that a program which
+// the operation took away is back already.
+func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target, auditID string) (left []store.Target, err error) {
+	for _, t := range targets {
+		if t.ToolOnly {
+			if _, err = o.store.Tool(ctx, t.Role); err == nil {
+				continue
+			}
+		} else if a, gone := o.store.Artifact(ctx, t.Role, t.Method); gone == nil {
+			for _, g := range a.Generations {
+				if g.Restored != nil && g.Restored.From == cmp.Or(t.From, auditID) {
+					return nil, cannotUndo("its program is back already, as "+g.ID+" of "+t.String(), "")
+				}
+			}
+		} else {
+			err = gone
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		left = append(left, t)
 	}
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
+	if len(left) == 0 {
+		return nil, cannotUndo("there is another "+targets[0].String()+" now", "move what is in its place out of the way first")
 	}
-	return cannotUndo("there is another "+name+" now", "move what is in its place out of the way first")
+	return left, nil
 }
 
 // undoRestore archives what the operation restored: the tools and artifacts of its roles that exist now, except for those that
-// existed before the operation or were made after it.
+// existed before the operation or were made after it. Of what it brought back below a newer program that one generation goes.
 func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {
@@ -142,7 +156,11 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry 
 			return nil, err
 		}
 		left = slices.DeleteFunc(left, func(t store.Target) bool { return slices.Contains(before, t) || o.cameAfter(ctx, t, was) })
-		if len(left) == 0 {
+		below, err := o.takeBelow(ctx, targets, was.ID)
+		if err != nil {
+			return nil, err
+		}
+		if left = append(left, below...); len(left) == 0 {
 			return nil, cannotUndo("what it restored is not there any more", "GET /v1/maintenance/audit shows what came after it")
 		}
 		return left, nil
@@ -158,6 +176,28 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry 
 		entry.Action, entry.After = opArchive, agent.Encoded(left)
 		return o.store.Archive(ctx, left, *entry)
 	}, nil
+}
+
+// takeBelow names what the operation brought back below newer programs of the targets' roles.
+func (o *Operator) takeBelow(ctx context.Context, targets []store.Target, auditID string) (out []store.Target, err error) {
+	looked := map[string]bool{}
+	for _, t := range targets {
+		if looked[t.Role] {
+			continue
+		}
+		looked[t.Role] = true
+		below, err := o.restoredBelow(ctx, t.Role, auditID)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range below {
+			if x.generation.ID == x.artifact.CurrentID {
+				return nil, cannotUndo(x.generation.ID+" of "+x.artifact.String()+", which it brought back, answers now", "roll back to another generation first")
+			}
+			out = append(out, store.Target{Role: x.artifact.Role, Method: x.artifact.MethodName, From: x.generation.Restored.From, Restored: auditID})
+		}
+	}
+	return out, nil
 }
 
 // cameAfter reports whether the program, or the tool, was made after the operation.

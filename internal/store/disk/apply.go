@@ -94,7 +94,7 @@ func (n *namespace) applyDelete(id string) {
 // applyMove takes away, or brings back, what planAway or planRestore found.
 func (n *namespace) applyMove(e *entry) {
 	for _, x := range e.away {
-		if e.Move.Kind == "archive" {
+		if e.Move.Kind == "archive" { // an earlier version left "remove" in its journal
 			n.archive.pending = append(n.archive.pending, x)
 		}
 		if x.tool == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -49,11 +48,12 @@ func (p *archive) find(t store.Target, auditID string) ([]string, error) {
 	p.n.mu.RLock()
 	back := slices.Clone(p.restored)
 	p.n.mu.RUnlock()
+	now := p.n.now()
 	collect := func(dir string, key func(base string) (string, bool)) error {
 		names, err := p.n.files.list(dir)
 		for _, name := range names { // sorted: later stamps come later
 			base, _, ok := strings.Cut(name, ".")
-			if k, wanted := key(base); ok && wanted && !isCorruptName(name) && !slices.Contains(back, path.Join(dir, name)) && (auditID == "" || movedBy(name, auditID)) {
+			if k, wanted := key(base); ok && wanted && !isCorruptName(name) && !slices.Contains(back, path.Join(dir, name)) && !pastRestore(name, now) && (auditID == "" || movedBy(name, auditID)) {
 				newest[k] = path.Join(dir, name)
 			}
 		}
@@ -145,15 +145,15 @@ func (p *archive) Stale(_ context.Context, before time.Time) ([]store.Target, er
 
 // Archive is part of store.Namespace.
 func (p *archive) Archive(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
-	return p.takeAway(ctx, "archive", targets, audit)
+	return p.takeAway(ctx, targets, audit, false)
 }
 
 // Remove is part of store.Namespace.
 func (p *archive) Remove(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
-	return p.takeAway(ctx, "remove", targets, audit)
+	return p.takeAway(ctx, targets, audit, true)
 }
 
-func (p *archive) takeAway(ctx context.Context, kind string, targets []store.Target, audit agent.AuditEntry) error {
+func (p *archive) takeAway(ctx context.Context, targets []store.Target, audit agent.AuditEntry, deleted bool) error {
 	if err := p.n.make(); err != nil {
 		return err
 	}
@@ -161,14 +161,36 @@ func (p *archive) takeAway(ctx context.Context, kind string, targets []store.Tar
 	defer p.n.flusher.archive.Unlock()
 	e := p.n.newEntry()
 	e.Audit = &audit
-	e.Move = &move{Kind: kind}
+	e.Move = &move{Kind: "archive"}
 	return p.n.commit(ctx, &commit{entry: e, alone: true, check: func() error {
-		e.Move.Stamp = fmt.Sprintf("%s-%010d-%s", p.n.now().UTC().Format(stampFormat), e.lsn, slug(audit.ID)) // unique, and sorted by age
+		e.Move.Stamp = stampOf(p.n.now(), e.lsn, deleted, audit.ID)
 		e.Move.Targets = p.resolve(targets)
+		if err := p.planUnrestored(e, targets); err != nil {
+			return err
+		}
 		err := p.planAway(e)
 		e.growMoved()
 		return err
 	}})
+}
+
+// planUnrestored works out what goes again of what was restored below newer programs.
+func (p *archive) planUnrestored(e *entry, targets []store.Target) error {
+	for _, t := range targets {
+		if t.Restored == "" {
+			continue
+		}
+		now, err := p.n.plannedArtifact(p.n.artifactKey(t.Role, t.Method))
+		if err != nil {
+			return err
+		}
+		c, err := store.TakeRestored(now, t, e.at())
+		if err != nil {
+			return err
+		}
+		e.Artifacts = append(e.Artifacts, c)
+	}
+	return nil
 }
 
 // resolve names each artifact and each tool that the targets mean.
@@ -178,6 +200,9 @@ func (p *archive) resolve(targets []store.Target) []store.Target {
 	ranking := p.n.catalog.ranking
 	out := []store.Target{}
 	for _, t := range targets {
+		if t.Restored != "" {
+			continue // what answers stays
+		}
 		if t.Method != "" {
 			out = append(out, store.Target{Role: t.Role, Method: t.Method})
 			continue
@@ -218,81 +243,4 @@ func (p *archive) planAway(e *entry) error {
 		e.away = append(e.away, archived{name: name, artifact: x})
 	}
 	return nil
-}
-
-// Restore is part of store.Namespace.
-func (p *archive) Restore(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
-	if err := errors.Join(p.n.health.ready(), p.n.make()); err != nil {
-		return err
-	}
-	p.n.flusher.archive.Lock()
-	defer p.n.flusher.archive.Unlock()
-	if err := p.n.flusher.sync(); err != nil { // what was archived just now is in its files then
-		return err
-	}
-	e := p.n.newEntry()
-	e.Audit = &audit
-	e.Move = &move{Kind: "restore"}
-	return p.n.commit(ctx, &commit{entry: e, alone: true, check: func() error {
-		seen := map[string]bool{}
-		for _, t := range targets {
-			if err := p.planRestore(e, t, seen); err != nil {
-				return err
-			}
-		}
-		e.growMoved()
-		return nil
-	}})
-}
-
-// planRestore works out what a target brings back; seen are the files that earlier targets do.
-func (p *archive) planRestore(e *entry, t store.Target, seen map[string]bool) error {
-	names, err := p.find(t, e.Audit.Undoes)
-	if err != nil {
-		return err
-	}
-	if len(names) == 0 {
-		return store.NotArchived(t)
-	}
-	for _, name := range names {
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		x, err := p.read(name)
-		if errors.Is(err, errCorrupt) {
-			return fmt.Errorf("%w in the archive: %s was corrupt and moved aside", store.ErrNotFound, name)
-		}
-		if err != nil {
-			return err
-		}
-		target := x.target()
-		if target.Role != t.Role || t.Method != "" && target.Method != t.Method {
-			continue // another name with the same slug
-		}
-		if p.inUse(x) {
-			return fmt.Errorf("%w: %s", store.ErrExists, target)
-		}
-		e.restored = append(e.restored, x)
-		e.Move.Targets = append(e.Move.Targets, target)
-		e.Move.Files = append(e.Move.Files, name)
-	}
-	return nil
-}
-
-// target names what an archived file holds.
-func (x archived) target() store.Target {
-	if x.tool != nil {
-		return store.Target{Role: x.tool.Role}
-	}
-	return store.Target{Role: x.artifact.key.role, Method: x.artifact.key.method}
-}
-
-// inUse reports whether there is a tool or an artifact of that name in use.
-func (p *archive) inUse(x archived) bool {
-	if x.tool != nil {
-		return p.n.catalog.tool(x.tool.Role) != nil
-	}
-	_, err := p.n.artifacts.get(x.artifact.key)
-	return err == nil
 }

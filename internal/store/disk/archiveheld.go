@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -14,30 +15,27 @@ func (p *archive) Archived(_ context.Context, targets []store.Target, auditID st
 	p.n.mu.RLock()
 	pending, back := slices.Clone(p.pending), slices.Clone(p.restored)
 	p.n.mu.RUnlock()
-	has := map[string]bool{} // by archivePlace
-	note := func(name string) {
-		if movedBy(name, auditID) && !isCorruptName(path.Base(name)) && !slices.Contains(back, name) {
-			place, _, _ := strings.Cut(name, ".")
-			has[place] = true
-		}
-	}
+	now := p.n.now()
+	held := map[string][]string{} // files by directory
 	for _, x := range pending {
-		note(x.name)
+		held[path.Dir(x.name)] = append(held[path.Dir(x.name)], x.name)
 	}
 	listed := map[string]bool{}
 	for _, t := range targets {
 		place := archivePlace(t)
-		if dir := path.Dir(place); !has[place] && !listed[dir] {
+		if dir := path.Dir(place); !listed[dir] {
 			listed[dir] = true
 			names, err := p.n.files.list(dir)
 			if err != nil {
 				return err
 			}
 			for _, name := range names {
-				note(path.Join(dir, name))
+				held[dir] = append(held[dir], path.Join(dir, name))
 			}
 		}
-		if !has[place] {
+		if !slices.ContainsFunc(held[path.Dir(place)], func(name string) bool {
+			return strings.HasPrefix(name, place+".") && movedBy(name, cmp.Or(t.From, auditID)) && !isCorruptName(path.Base(name)) && !slices.Contains(back, name) && !pastRestore(name, now)
+		}) {
 			return store.NotArchived(t)
 		}
 	}

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"strings"
@@ -21,18 +22,53 @@ func archivePlace(t store.Target) string {
 	return archiveDir + "/" + slug(t.Role) + "/" + slug(t.Method)
 }
 
+// stampOf makes the end of the names of an operation's files: unique, and sorted by age.
+func stampOf(at time.Time, number uint64, deleted bool, auditID string) string {
+	mark := ""
+	if deleted {
+		mark = deletedMark
+	}
+	return fmt.Sprintf("%s-%010d%s-%s", at.UTC().Format(stampFormat), number, mark, slug(auditID))
+}
+
+const deletedMark = ".deleted"
+
+// A stamp is what the name of an archive's file says. The zero value is that of a form which is not known.
+type stamp struct {
+	at      time.Time
+	deleted bool   // it is gone for good store.DeletedLife later
+	by      string // the operation's id; "" in files of earlier versions
+}
+
+var stampParts = regexp.MustCompile(`^([0-9T]+\.[0-9]+Z)-[0-9]+(\.deleted)?(?:-(.*))?$`)
+
+func readStamp(name string) (s stamp) {
+	_, text, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".json"), ".")
+	of := stampParts.FindStringSubmatch(text)
+	if of == nil {
+		return s
+	}
+	at, err := time.Parse(stampFormat, of[1])
+	if err != nil {
+		return s
+	}
+	return stamp{at, of[2] != "", of[3]}
+}
+
+// pastRestore reports whether the file holds what is gone for good by now.
+func pastRestore(name string, now time.Time) bool {
+	s := readStamp(name)
+	return store.Ended(s.deleted, s.at, now)
+}
+
 // movedBy reports whether the operation with that audit id moved the file to the archive. The names of files of earlier
 // versions do not have the operation's id: they are matched by time.
 func movedBy(name, auditID string) bool {
-	_, stamp, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".json"), ".")
-	if of := stampParts.FindStringSubmatch(stamp); of != nil && of[2] == "" {
-		const longest = 10 * time.Second // of a commit, between the operation's id and the stamp
-		at, err := time.Parse(stampFormat, of[1])
-		took := at.Sub(ids.Time(auditID).Truncate(time.Millisecond))
-		return err == nil && took >= 0 && took < longest
+	s := readStamp(name)
+	if s.by != "" || s.at.IsZero() {
+		return s.by == slug(auditID)
 	}
-	return strings.HasSuffix(stamp, "-"+slug(auditID))
+	const longest = 10 * time.Second // of a commit, between the operation's id and the stamp
+	took := s.at.Sub(ids.Time(auditID).Truncate(time.Millisecond))
+	return took >= 0 && took < longest
 }
-
-// stampParts returns the time of a stamp and the id of the operation, "" in files of earlier versions.
-var stampParts = regexp.MustCompile(`^([0-9T]+\.[0-9]+Z)-[0-9]+(-.*)?$`)

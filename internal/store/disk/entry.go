@@ -73,7 +73,7 @@ type created struct {
 
 // move takes tools and artifacts away, or back.
 type move struct {
-	Kind    string         `json:"kind"` // archive, restore, remove
+	Kind    string         `json:"kind"` // archive, restore; remove, for good, of earlier versions
 	Targets []store.Target `json:"targets"`
 	Stamp   string         `json:"stamp,omitempty"` // of the archive's files
 	Files   []string       `json:"files,omitempty"` // of the archive, that come back

@@ -114,8 +114,11 @@ type exporter struct {
 
 // exported reports whether a file belongs to an export, before the journal, which comes at the end.
 func (x *exporter) exported(name string) bool {
-	k, _, _ := kindOf(name)
+	k, _, within := kindOf(name)
 	if k != nil {
+		if strings.HasPrefix(within, archiveDir+"/") && pastRestore(within, x.at) {
+			return false
+		}
 		return path.Dir(name) != journalDir || !wal.IsSegment(path.Base(name))
 	}
 	x.leave(name)

@@ -131,7 +131,7 @@ type filler struct {
 	text      callText
 	audit     int64 // bytes of the trail
 	auditHead chain.Head
-	archived  int
+	archived  uint64
 }
 
 // docHead is the head of each document.

@@ -58,7 +58,7 @@ func (f *filler) append(log *jsonl.Log, text *jsonl.Text, line func([]byte) ([]b
 
 func (f *filler) archive(x *store.ItemArchived) error {
 	f.archived++
-	stamp := fmt.Sprintf("%s-%010d-%s", x.At.UTC().Format(stampFormat), f.archived, slug(x.By))
+	stamp := stampOf(x.At, f.archived, x.Deleted, x.By)
 	if x.Tool != nil {
 		return f.write(archiveFile(store.Target{Role: x.Tool.Role}, stamp), toolDoc{agent.SchemaVersion, *x.Tool})
 	}

@@ -10,8 +10,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -128,21 +126,17 @@ func (g *giver) archive() error {
 			return err
 		}
 		for _, name := range names {
-			if isCorruptName(name) {
+			if isCorruptName(name) || pastRestore(name, g.n.now()) {
 				continue
 			}
 			x, err := g.n.archive.read(path.Join(dir, name))
 			if err != nil {
 				return err
 			}
-			out := store.ItemArchived{Tool: x.tool}
+			s := readStamp(name)
+			out := store.ItemArchived{By: s.by, At: s.at, Deleted: s.deleted, Tool: x.tool}
 			if x.artifact != nil {
 				out.Artifact = x.artifact.a
-			}
-			_, stamp, _ := strings.Cut(strings.TrimSuffix(name, ".json"), ".")
-			if of := stampParts.FindStringSubmatch(stamp); of != nil {
-				out.At, _ = time.Parse(stampFormat, of[1]) // a stamp of a form that is not known has no time
-				out.By = strings.TrimPrefix(of[2], "-")
 			}
 			if err := g.item(store.Item{Archived: &out}); err != nil {
 				return err

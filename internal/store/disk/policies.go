@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
 )
@@ -71,12 +70,9 @@ func (p *policies) render(h head) (any, error) {
 
 // apply applies a change. The caller holds shared.mu.
 func (p *policies) apply(policy *agent.Policy) {
-	if policy.RedactVersion < mask.Edition { // of a journal that an older daemon left
-		upgraded := *policy
-		upgraded.Upgrade()
-		policy = &upgraded
-	}
-	p.policy = policy
+	upgraded := *policy
+	upgraded.Upgrade() // it may be of a journal that an older daemon left
+	p.policy = &upgraded
 	p.revision++
 	p.doc.behind = true
 }

@@ -13,8 +13,10 @@ import (
 // keepPrograms keeps the texts of new generations until they have files. The caller holds shared.mu.
 func (p *artifacts) keepPrograms(changes []agent.ArtifactChange) {
 	for _, c := range changes {
-		if c.Generation != nil {
-			p.programs[c.Generation.CodeChecksum] = c.Generation.Code
+		for _, g := range []*agent.Generation{c.Generation, c.Restore} {
+			if g != nil {
+				p.programs[g.CodeChecksum] = g.Code
+			}
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (r *replay) move(e *entry) error {
 		if err != nil {
 			return err
 		}
-		if p.inUse(x) || x.tool != nil && e.lsn <= e.namespace.catalog.registry.lsn {
+		if p.inUse(x) != nil || x.tool != nil && e.lsn <= e.namespace.catalog.registry.lsn {
 			if x.artifact != nil {
 				now, err := e.namespace.artifacts.get(x.artifact.key)
 				if err != nil {

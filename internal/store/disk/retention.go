@@ -43,6 +43,10 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 	if err := p.n.streams.expire(ctx, now); err != nil {
 		return len(gone), err
 	}
+	waits, err := p.n.archive.endDeleted(now)
+	if err != nil {
+		return len(gone), err
+	}
 	p.n.flusher.mu.Lock()
 	defer p.n.flusher.mu.Unlock()
 	if p.n.flusher.exporting > 0 {
@@ -54,19 +58,20 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 	if err := p.prunePrograms(ctx, now); err != nil {
 		return len(gone), err
 	}
-	p.setDue(now)
+	p.setDue(now, waits)
 	return len(gone), nil
 }
 
-// setDue says when there may be something to expire again. The next checkpoint keeps it. The caller holds flusher.mu.
-func (p *retention) setDue(now time.Time) {
+// setDue says when there may be something to expire again; waits says that something deleted will be. The next checkpoint keeps it. The caller
+// holds flusher.mu.
+func (p *retention) setDue(now time.Time, waits bool) {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
 	if !p.n.there() {
 		return
 	}
 	due := now.Add(store.ExpireEvery)
-	if p.n.sessions.count == 0 && len(p.n.streams.known) == 0 && p.n.calls.entries.Empty() && p.n.calls.values.Empty() {
+	if !waits && p.n.sessions.count == 0 && len(p.n.streams.known) == 0 && p.n.calls.entries.Empty() && p.n.calls.values.Empty() {
 		due = store.Never
 	}
 	p.n.life.Due = &due

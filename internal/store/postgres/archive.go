@@ -50,20 +50,27 @@ func (n *Namespace) Stale(ctx context.Context, before time.Time) (out []store.Ta
 
 // Archive is part of store.Namespace.
 func (n *Namespace) Archive(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
-	return n.takeAway(ctx, targets, audit, true)
+	return n.takeAway(ctx, targets, audit, false)
 }
 
 // Remove is part of store.Namespace.
 func (n *Namespace) Remove(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
-	return n.takeAway(ctx, targets, audit, false)
+	return n.takeAway(ctx, targets, audit, true)
 }
 
-func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit agent.AuditEntry, keep bool) error {
+func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit agent.AuditEntry, deleted bool) error {
 	return n.freeing(n.change(ctx, func(ctx context.Context, c *change) error {
 		b, ranks := &pgx.Batch{}, rankChanges{}
+		a := taking{by: audit.ID, at: c.n.store.o.Now(), deleted: deleted}
 		roles := map[roleKey]bool{}
 		taken := map[rowKey]bool{}
 		for _, t := range targets {
+			if t.Restored != "" {
+				if err := c.unrestore(ctx, t); err != nil {
+					return err
+				}
+				continue
+			}
 			if t.Method == "" {
 				roles[roleKey{c.ns, t.Role}] = false
 			}
@@ -79,7 +86,7 @@ func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit 
 					continue
 				}
 				taken[k] = true
-				if err := c.takeArtifact(b, ranks, list[k].now, audit.ID, keep); err != nil {
+				if err := c.takeArtifact(b, ranks, list[k].now, a); err != nil {
 					return err
 				}
 			}
@@ -90,7 +97,7 @@ func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit 
 		}
 		ranks.queue(b, c.n.store.o.Now())
 		for _, k := range sortedRoles(tools) {
-			if err := c.takeTool(b, tools[k], audit.ID, keep); err != nil {
+			if err := c.takeTool(b, tools[k], a); err != nil {
 				return err
 			}
 		}
@@ -100,6 +107,32 @@ func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit 
 		}
 		return c.audit(ctx, &audit)
 	}))
+}
+
+// taking is the operation that takes things out of use.
+type taking struct {
+	by      string // its audit id
+	at      time.Time
+	deleted bool
+}
+
+// unrestore takes away again what an operation restored below a newer program.
+func (c *change) unrestore(ctx context.Context, t store.Target) error {
+	k := methodKey(c.ns, t.Role, t.Method)
+	found, err := c.lockArtifacts(ctx, []rowKey{k})
+	if err != nil {
+		return err
+	}
+	row := found[k]
+	if row == nil {
+		row = &groupArtifact{}
+	}
+	x, err := store.TakeRestored(row.now, t, c.n.store.o.Now())
+	if err != nil {
+		return err
+	}
+	row.set(row.now.Apply(x))
+	return c.writeArtifacts(ctx, found)
 }
 
 // artifactsOf reads artifacts and locks them, in sorted order. where has places from $2 on; a and b are the tables of the heads and the bodies.
@@ -118,11 +151,9 @@ func (c *change) artifactsOf(ctx context.Context, where string, args ...any) (ma
 }
 
 // takeArtifact takes an artifact out of use, and keeps it in the archive.
-func (c *change) takeArtifact(b *pgx.Batch, ranks rankChanges, a *agent.Artifact, by string, keep bool) error {
-	if keep {
-		if err := c.queueArchived(b, store.Target{Role: a.Role, Method: a.MethodName}, by, a); err != nil {
-			return err
-		}
+func (c *change) takeArtifact(b *pgx.Batch, ranks rankChanges, a *agent.Artifact, by taking) error {
+	if err := c.queueArchived(b, store.Target{Role: a.Role, Method: a.MethodName}, by, a); err != nil {
+		return err
 	}
 	b.Queue("DELETE FROM artifacts WHERE ns = $1 AND role = $2 AND method = $3", c.ns, key(a.Role), key(a.MethodName))
 	b.Queue("DELETE FROM artifact_bodies WHERE ns = $1 AND role = $2 AND method = $3", c.ns, key(a.Role), key(a.MethodName))
@@ -131,11 +162,9 @@ func (c *change) takeArtifact(b *pgx.Batch, ranks rankChanges, a *agent.Artifact
 	return nil
 }
 
-func (c *change) takeTool(b *pgx.Batch, t *agent.Tool, by string, keep bool) error {
-	if keep {
-		if err := c.queueArchived(b, store.Target{Role: t.Role}, by, t); err != nil {
-			return err
-		}
+func (c *change) takeTool(b *pgx.Batch, t *agent.Tool, by taking) error {
+	if err := c.queueArchived(b, store.Target{Role: t.Role}, by, t); err != nil {
+		return err
 	}
 	b.Queue("DELETE FROM tools WHERE ns = $1 AND role = $2", c.ns, key(t.Role))
 	b.Queue("UPDATE ranks SET tool_used = NULL WHERE ns = $1 AND role = $2", c.ns, key(t.Role))
@@ -144,15 +173,16 @@ func (c *change) takeTool(b *pgx.Batch, t *agent.Tool, by string, keep bool) err
 }
 
 // queueArchived keeps an artifact, or the tool where the target has no method.
-func (c *change) queueArchived(b *pgx.Batch, t store.Target, by string, doc any) error {
+func (c *change) queueArchived(b *pgx.Batch, t store.Target, by taking, doc any) error {
 	text, err := json.Marshal(doc)
-	b.Queue("INSERT INTO archive (ns, role, method, tool, by, at, doc) VALUES ($1, $2, $3, $4, $5, $6, $7)", c.ns, key(t.Role), key(t.Method), t.Method == "", key(by), c.n.store.o.Now(), text)
+	b.Queue("INSERT INTO archive (ns, role, method, tool, by, at, deleted, doc) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", c.ns, key(t.Role), key(t.Method), t.Method == "", key(by.by), by.at, by.deleted, text)
 	return err
 }
 
 // archived is a row of the archive.
 type archived struct {
 	n        int64
+	by       string // the operation that took it away
 	tool     *agent.Tool
 	artifact *agent.Artifact
 }
@@ -174,80 +204,6 @@ func scanArchived(row pgx.Row, before ...any) (x archived, err error) {
 		err = fmt.Errorf("archived under %d: %w", x.n, err)
 	}
 	return x, err
-}
-
-// Restore is part of store.Namespace.
-func (n *Namespace) Restore(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
-	return n.change(ctx, func(ctx context.Context, c *change) error {
-		back := map[int64]archived{}
-		for _, t := range targets {
-			// The newest of each artifact and of the tool, or those that the operation archived.
-			rows, err := c.Query(ctx, `SELECT n, tool, doc FROM (SELECT DISTINCT ON (tool, method) n, tool, doc FROM archive WHERE ns = $1 AND role = $2
-				AND CASE WHEN $4 THEN tool WHEN $3 = '' THEN true ELSE NOT tool AND method = $3 END AND ($5 = '' OR by = $5)
-				ORDER BY tool, method, n DESC) newest ORDER BY n`, c.ns, key(t.Role), key(t.Method), t.ToolOnly, key(audit.Undoes))
-			if err != nil {
-				return err
-			}
-			found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (archived, error) { return scanArchived(row) })
-			if err != nil {
-				return err
-			}
-			if len(found) == 0 {
-				return store.NotArchived(t)
-			}
-			for _, x := range found {
-				back[x.n] = x
-			}
-		}
-		if err := c.bringBack(ctx, back); err != nil {
-			return err
-		}
-		return c.audit(ctx, &audit)
-	})
-}
-
-// bringBack puts archived artifacts and tools into use. ErrExists where one of the name is in use.
-func (c *change) bringBack(ctx context.Context, back map[int64]archived) error {
-	artifacts, roles, tools := map[rowKey]*groupArtifact{}, map[roleKey]bool{}, map[roleKey]*agent.Tool{}
-	b, ranks, gone := &pgx.Batch{}, rankChanges{}, []int64{}
-	for n, x := range back {
-		gone = append(gone, n)
-		if t := x.tool; t != nil {
-			roles[roleKey{c.ns, t.Role}], tools[roleKey{c.ns, t.Role}] = true, t
-			continue
-		}
-		a := x.artifact
-		used, err := c.artifactsOf(ctx, "a.role = $2 AND a.method = $3", key(a.Role), key(a.MethodName))
-		if err != nil {
-			return err
-		}
-		if len(used) > 0 {
-			return fmt.Errorf("%w: %s", store.ErrExists, store.Target{Role: a.Role, Method: a.MethodName})
-		}
-		k := methodKey(c.ns, a.Role, a.MethodName)
-		artifacts[k] = &groupArtifact{}
-		artifacts[k].set(a)
-	}
-	have, err := lockTools(ctx, c.Tx, roles)
-	if err != nil {
-		return err
-	}
-	for k := range have {
-		return fmt.Errorf("%w: %s", store.ErrExists, k.role)
-	}
-	if err := c.writeArtifacts(ctx, artifacts); err != nil {
-		return err
-	}
-	for _, k := range sortedRoles(tools) {
-		if err := queueTool(b, c.ns, tools[k]); err != nil {
-			return err
-		}
-		ranks.tool(c.ns, tools[k])
-		c.Changed(store.Change{Kind: store.ChangedTool, Role: k.role, Revision: tools[k].Revision})
-	}
-	ranks.queue(b, c.n.store.o.Now())
-	b.Queue("DELETE FROM archive WHERE ns = $1 AND n = ANY($2::int8[])", c.ns, gone)
-	return c.send(ctx, b)
 }
 
 // forgetInArchive drops what archived artifacts keep of the sessions. Those that name one in their text are looked at.

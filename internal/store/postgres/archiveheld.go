@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
@@ -15,20 +16,20 @@ func (n *Namespace) Archived(ctx context.Context, targets []store.Target, auditI
 		for i, t := range targets {
 			roles[i] = t.Role
 		}
-		rows, err := n.store.pool.Query(ctx, "SELECT role, method FROM archive WHERE ns = $1 AND role = ANY($2) AND by = $3", ns, keys(roles), key(auditID))
+		rows, err := n.store.pool.Query(ctx, "SELECT role, method, by FROM archive WHERE ns = $1 AND "+inArchive+" AND role = ANY($3)", ns, n.store.endedBefore(), keys(roles))
 		if err != nil {
 			return err
 		}
-		has := map[[2]string]bool{} // by role and method
-		var role, method string
-		if _, err := pgx.ForEachRow(rows, []any{&role, &method}, func() error {
-			has[[2]string{role, method}] = true
+		has := map[[3]string]bool{}
+		var at [3]string
+		if _, err := pgx.ForEachRow(rows, []any{&at[0], &at[1], &at[2]}, func() error {
+			has[at] = true
 			return nil
 		}); err != nil {
 			return err
 		}
 		for _, t := range targets {
-			if !has[[2]string{key(t.Role), key(t.Method)}] {
+			if !has[[3]string{key(t.Role), key(t.Method), key(cmp.Or(t.From, auditID))}] {
 				return store.NotArchived(t)
 			}
 		}

@@ -219,7 +219,7 @@ func (f *filler) archived(x *store.ItemArchived) error {
 	} else {
 		t.Role, t.Method, doc = x.Artifact.Role, x.Artifact.MethodName, x.Artifact
 	}
-	return f.document("INSERT INTO archive (ns, role, method, tool, by, at, doc) VALUES ($1, $2, $3, $4, $5, $6, $7)", doc, key(t.Role), key(t.Method), x.Tool != nil, key(x.By), x.At)
+	return f.document("INSERT INTO archive (ns, role, method, tool, by, at, deleted, doc) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", doc, key(t.Role), key(t.Method), x.Tool != nil, key(x.By), x.At, x.Deleted)
 }
 
 func (f *filler) session(x *store.ItemSession) error {

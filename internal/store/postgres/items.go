@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -53,7 +54,7 @@ func (s *Store) items(ctx context.Context, only agent.Namespace, give func(*stor
 		return fmt.Errorf("%w: namespace %s", store.ErrNotFound, only)
 	}
 	for _, x := range spaces {
-		g := &giver{Tx: tx, ctx: ctx, ns: x.id, name: x.info.Name, give: give}
+		g := &giver{Tx: tx, ctx: ctx, ns: x.id, name: x.info.Name, ended: s.endedBefore(), give: give}
 		if err := g.all(&x.info); err != nil {
 			return unavailable(err)
 		}
@@ -64,10 +65,11 @@ func (s *Store) items(ctx context.Context, only agent.Namespace, give func(*stor
 // giver gives the items of a namespace.
 type giver struct {
 	pgx.Tx
-	ctx  context.Context // of one walk, which this is all the state of
-	ns   int64
-	name agent.Namespace
-	give func(*store.Item) error
+	ctx   context.Context // of one walk, which this is all the state of
+	ns    int64
+	name  agent.Namespace
+	ended time.Time // what was deleted before is gone for good
+	give  func(*store.Item) error
 }
 
 func (g *giver) item(x store.Item) error {
@@ -144,12 +146,12 @@ func (g *giver) registry() error {
 	}); err != nil {
 		return err
 	}
-	if err := g.each("SELECT by, at, n, tool, doc FROM archive WHERE ns = $1 ORDER BY n", func(row pgx.Row) (store.Item, error) {
+	if err := g.each("SELECT by, at, deleted, n, tool, doc FROM archive WHERE ns = $1 AND NOT (deleted AND at <= $2) ORDER BY n", func(row pgx.Row) (store.Item, error) {
 		out := &store.ItemArchived{}
-		x, err := scanArchived(row, &out.By, &out.At)
+		x, err := scanArchived(row, &out.By, &out.At, &out.Deleted)
 		out.Tool, out.Artifact = x.tool, x.artifact
 		return store.Item{Archived: out}, err
-	}); err != nil {
+	}, g.ended); err != nil {
 		return err
 	}
 	return g.each("SELECT code FROM programs WHERE ns = $1 ORDER BY checksum", func(row pgx.Row) (store.Item, error) {

@@ -74,6 +74,8 @@ func TestProgramsArePruned(t *testing.T) {
 	}
 	want("while the log has its call", "used", "archived", "removed", "back")
 	adopt("back")
+	now = now.Add(24 * time.Hour) // what was removed is gone for good
+	want("a day later", "used", "archived", "removed", "back")
 	now = now.Add(24 * time.Hour)
 	if _, err := s.pool.Exec(t.Context(), "DELETE FROM calls"); err != nil { // as the bound of the log does
 		t.Fatal(err)

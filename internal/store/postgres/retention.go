@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -52,11 +53,14 @@ func (c *change) expireRest(ctx context.Context, now time.Time) error {
 	if err := c.boundSpending(ctx, agent.DayOf(now)); err != nil {
 		return err
 	}
+	if _, err := c.Exec(ctx, "DELETE FROM archive WHERE ns = $1 AND deleted AND at <= $2", c.ns, now.Add(-store.DeletedLife)); err != nil {
+		return err
+	}
 	if err := c.prunePrograms(ctx, now); err != nil {
 		return err
 	}
 	_, err := c.Exec(ctx, `UPDATE namespaces SET due = CASE WHEN EXISTS (SELECT 1 FROM sessions WHERE ns = $1) OR EXISTS (SELECT 1 FROM files WHERE ns = $1)
-		OR EXISTS (SELECT 1 FROM replies WHERE ns = $1) OR EXISTS (SELECT 1 FROM calls WHERE ns = $1) THEN $2::timestamptz ELSE $3::timestamptz END WHERE id = $1`,
+		OR EXISTS (SELECT 1 FROM replies WHERE ns = $1) OR EXISTS (SELECT 1 FROM archive WHERE ns = $1 AND deleted) OR EXISTS (SELECT 1 FROM calls WHERE ns = $1) THEN $2::timestamptz ELSE $3::timestamptz END WHERE id = $1`,
 		c.ns, now.Add(store.ExpireEvery), store.Never)
 	return err
 }

@@ -52,11 +52,6 @@ func archiveAndRestore(t *testing.T, r *rig) {
 			t.Errorf("got %d audit entries, want 4", len(log))
 		}
 	})
-	r.ok(r.s.Archive(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_5"}))
-	r.forge("calculator", "add", "package tool // anew")
-	if err := r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_6"}); !errors.Is(err, store.ErrExists) {
-		t.Errorf("restoring over a new one: got %v, want ErrExists", err)
-	}
 }
 
 // A tool is not restored over one that was registered meanwhile, and archiving twice keeps both for restoring.
@@ -81,6 +76,7 @@ func restoreTools(t *testing.T, r *rig) {
 		}
 	})
 	r.ok(r.s.Remove(r.ctx, only, agent.AuditEntry{ID: "audit_4"}))
+	r.clock.advance(store.DeletedLife)
 	r.ok(r.s.Restore(r.ctx, only, agent.AuditEntry{ID: "audit_5"}))
 	r.everyWay(func() {
 		if got, err := r.s.Tool(r.ctx, "finder"); err != nil || got.Purpose != "one" {
@@ -88,6 +84,7 @@ func restoreTools(t *testing.T, r *rig) {
 		}
 	})
 	r.ok(r.s.Remove(r.ctx, only, agent.AuditEntry{ID: "audit_6"}))
+	r.clock.advance(store.DeletedLife)
 	if err := r.s.Restore(r.ctx, only, agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("restoring once more: got %v, want ErrNotFound", err)
 	}
@@ -120,29 +117,6 @@ func restoreOf(t *testing.T, r *rig) {
 			}
 		})
 	}
-}
-
-func remove(t *testing.T, r *rig) {
-	r.forge("calculator", "add", "package tool // add")
-	r.forge("calculator", "sub", "package tool // sub")
-	r.ok(r.s.Remove(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_1"}))
-	r.everyWay(func() {
-		if _, err := r.s.Artifact(r.ctx, "calculator", "add"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("got %v, want ErrNotFound", err)
-		}
-		if _, err := r.s.Artifact(r.ctx, "calculator", "sub"); err != nil {
-			t.Errorf("the other one: %v", err)
-		}
-		if err := r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{}); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("restoring what was deleted: got %v, want ErrNotFound", err)
-		}
-	})
-	r.forge("calculator", "add", "package tool // anew")
-	r.everyWay(func() {
-		if a, err := r.s.Artifact(r.ctx, "calculator", "add"); err != nil || a.Code != "package tool // anew" || a.Revision != 1 {
-			t.Errorf("got %+v, %v", a, err)
-		}
-	})
 }
 
 func stale(t *testing.T, r *rig) {

@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Restored says of a generation that a person brought it back from the archive while a newer program was in use. It stands behind the newer ones.
+type Restored struct {
+	By   string `json:"by"`             // the audit id of the operation
+	From string `json:"from,omitempty"` // that of the operation which had taken it away; left out where it is not known
+}
+
+// RestoreBelow returns the change that brings the current program of an archived artifact of the same name back as an older generation of this
+// one, which goes on answering. by and from are as in Restored. The error says why nothing comes back.
+func (a *Artifact) RestoreBelow(old *Artifact, by, from string, at time.Time) (ArtifactChange, error) {
+	g := old.Current()
+	switch {
+	case a.Current() == nil:
+		return ArtifactChange{}, errors.New("it has examples and no program: archive these first, and all of it comes back")
+	case g == nil:
+		return ArtifactChange{}, errors.New("what is archived of it has no program")
+	case old.Quarantined:
+		return ArtifactChange{}, errors.New("what is archived of it is quarantined, and no older generation can be: archive the newer one first")
+	}
+	for _, kept := range a.Generations {
+		if kept.CodeChecksum == g.CodeChecksum {
+			return ArtifactChange{}, fmt.Errorf("it has that program, as %s", kept.ID)
+		}
+	}
+	back := *g
+	back.ID, back.ParentID, back.Aside, back.Restored = a.NextGenerationID(), nil, false, &Restored{By: by, From: from}
+	return ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: at, Restore: &back}, nil
+}
+
+// RestoredBy returns the generation that the operation of that audit id brought back below a newer program, nil where there is none.
+func (a *Artifact) RestoredBy(auditID string) *Generation {
+	for _, g := range a.Generations {
+		if g.Restored != nil && g.Restored.By == auditID {
+			return g
+		}
+	}
+	return nil
+}
+
+// restore puts the generation behind the newer ones. What it pushes out is held for its undo, as what an operator's program does.
+func (a *Artifact) restore(g *Generation, was *Artifact) {
+	all := slices.Clone(a.Generations)
+	const newer = 2 // so it is among the latest, which prune keeps
+	a.Generations = slices.Insert(slices.Clone(all), min(newer, len(all)), g)
+	a.number(g)
+	a.prune()
+	a.sortGenerations()
+	a.hold(Displaced{By: g.ID, Generations: append([]*Generation{}, a.missing(all)...), Revision: a.Revision, Adoptions: was.Adoptions})
+}
+
+// unrestore takes away what the operation of that audit id brought back, unless it is the current generation by now, and brings back what it pushed out.
+// Where nothing happened since, the artifact is to the byte what it was.
+func (a *Artifact) unrestore(auditID string) {
+	g := a.RestoredBy(auditID)
+	if g == nil || g.ID == a.CurrentID {
+		return
+	}
+	a.Generations = slices.DeleteFunc(slices.Clone(a.Generations), func(x *Generation) bool { return x == g })
+	at := slices.IndexFunc(a.Displaced, func(d Displaced) bool { return d.By == g.ID })
+	if at < 0 {
+		return // calls came in between
+	}
+	held := a.Displaced[at]
+	a.bringBack(func(_ *Generation, by string) bool { return by == g.ID })
+	a.Displaced = slices.DeleteFunc(slices.Clone(a.Displaced), func(d Displaced) bool { return d.By == g.ID })
+	if a.Revision == held.Revision+1 { // the copy counts already
+		a.Revision, a.Adoptions, a.Sequence = held.Revision-1, held.Adoptions, g.number()-1
+	}
+}

@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// archivedOf makes an artifact with a past whose current program is none that another one has.
+func archivedOf(random *rand.Rand) *Artifact {
+	a := *lived(random)
+	a.Generations = slices.Clone(a.Generations)
+	g := a.change("")
+	g.Code, g.CodeChecksum = "restored", Checksum("restored")
+	a.Quarantined = false
+	return &a
+}
+
+// restoring is the change that brings an archived artifact back, as the journal keeps it.
+func restoring(t *testing.T, a, old *Artifact, by string) (c ArtifactChange) {
+	t.Helper()
+	made, err := a.RestoreBelow(old, by, "away", time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(text(t, made)), &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A program that is restored below any artifact changes nothing of what answers, and stands behind every newer one; its undo leaves the artifact to the byte
+// as it was.
+func TestRestoredBelow(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(9, 9))
+	for round := range 200 {
+		a, old := lived(random), archivedOf(random)
+		before, archived := text(t, a), text(t, old)
+		after := a.Apply(restoring(t, a, old, "back"))
+		g := after.RestoredBy("back")
+		if g == nil || g.Code != "restored" || g != after.Generations[len(after.Generations)-1] || a.Find(g.ID) != nil || g.ParentID != nil {
+			t.Fatalf("round %d: restored %+v", round, g)
+		}
+		if got, want := text(t, after.Current()), text(t, a.Current()); got != want || after.SuccessCount != a.SuccessCount || after.LifecycleState != a.LifecycleState {
+			t.Fatalf("round %d: what answers changed: %s", round, differ(got, want))
+		}
+		if undone := text(t, after.Apply(ArtifactChange{Unrestore: "back"})); undone != before {
+			t.Fatalf("round %d: undone %s", round, differ(undone, before))
+		}
+		twice := after.Apply(restoring(t, after, archivedWith(old, "another"), "again"))
+		if undone := text(t, twice.Apply(ArtifactChange{Unrestore: "again"})); undone != text(t, after) {
+			t.Fatalf("round %d: the second one undone %s", round, differ(undone, text(t, after)))
+		}
+		picked := after.Apply(ArtifactChange{Current: g.ID})
+		if picked.Code != "restored" || text(t, picked.Apply(ArtifactChange{Unrestore: "back"}).Generations) != text(t, picked.Generations) {
+			t.Fatalf("round %d: a program that answers was taken away", round)
+		}
+		if text(t, a) != before || text(t, old) != archived {
+			t.Fatal("the artifacts themselves changed")
+		}
+	}
+}
+
+func archivedWith(old *Artifact, code string) *Artifact {
+	a := *old
+	a.Generations = slices.Clone(old.Generations)
+	g := a.change("")
+	g.Code, g.CodeChecksum = code, Checksum(code)
+	return &a
+}
+
+// The bound of generations holds, however many are restored; calls in between stay counted when a restore is undone.
+func TestRestoredAreBounded(t *testing.T) {
+	t.Parallel()
+	var a *Artifact
+	for n := range 3 {
+		a = a.Apply(ArtifactChange{Role: "r", MethodName: "m", Generation: &Generation{ID: fmt.Sprint("gen-", n+1), Trigger: "repair:execution", CodeChecksum: fmt.Sprint(n)}})
+	}
+	old := archivedOf(rand.New(rand.NewPCG(10, 10)))
+	old.Current().CheckedFingerprint = "" // of the same contract as the newer ones
+	for n := range 12 {
+		a = a.Apply(restoring(t, a, archivedWith(old, fmt.Sprint("old ", n)), fmt.Sprint("back ", n)))
+		if g := a.Generations; len(g) != 3 || g[0].ID != "gen-3" || g[1].ID != "gen-2" || g[2].ID != fmt.Sprint("gen-", n+4) || len(a.Displaced) > 8 {
+			t.Fatalf("after %d: %s", n+1, text(t, a))
+		}
+	}
+	called := a.Apply(ArtifactChange{Result: ClassOK, SessionID: "late"}).Apply(ArtifactChange{Unrestore: "back 11"})
+	if len(called.Generations) != 2 || called.SuccessCount != a.SuccessCount+1 || called.Sequence != a.Sequence {
+		t.Errorf("after a call: %s", text(t, called))
+	}
+	if next := a.Apply(ArtifactChange{Generation: &Generation{ID: a.NextGenerationID(), Trigger: "repair:execution"}}); len(next.Generations) != 3 || next.RestoredBy("back 11") != nil {
+		t.Errorf("the next program does not displace the oldest: %s", text(t, next))
+	}
+}
+
+// What cannot come back below is refused in words.
+func TestRestoredBelowIsRefused(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(11, 11))
+	a, old := lived(random), archivedOf(random)
+	quarantined, empty := *old, Artifact{Examples: []Example{{ID: "ex_1"}}}
+	quarantined.Quarantined = true
+	there := a.Apply(restoring(t, a, old, "back"))
+	for name, c := range map[string]struct{ now, old *Artifact }{
+		"quarantined": {a, &quarantined}, "no program in the archive": {a, &empty}, "no newer program": {&empty, old}, "it is there": {there, old},
+	} {
+		if _, err := c.now.RestoreBelow(c.old, "back", "away", time.Time{}); err == nil {
+			t.Errorf("%s: it came back", name)
+		}
+	}
+}
