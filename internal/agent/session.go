@@ -90,5 +90,6 @@ type Tool struct {
 	Owner      string              `json:"owner,omitempty"`     // who registered the contract, or whose call did; "" in older files
 	ByPerson   bool                `json:"by_person,omitempty"` // a person registered the role's contract: it wins over what programs delegate with
 	ByUse      bool                `json:"by_use,omitempty"`    // nobody registered the role: its first program did when it was called
+	Proposals  *Proposals          `json:"proposals,omitempty"` // of stricter contracts, by programs
 	Revision   int64               `json:"revision"`
 }

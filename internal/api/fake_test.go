@@ -252,6 +252,10 @@ func (f *fake) PutTool(_ context.Context, q operator.ToolPut) (agent.Tool, bool,
 	return aTool(q.Role), q.Revision == 0, f.note("PutTool")
 }
 
+func (f *fake) DecideContract(_ context.Context, q operator.ContractDecision) (agent.Tool, error) {
+	return aTool(q.Role), f.known("DecideContract", q.ID, "prop_known")
+}
+
 func (f *fake) ArchiveTool(_ context.Context, role, _, _ string) error {
 	return f.known("ArchiveTool", role, "calculator")
 }

@@ -77,6 +77,8 @@ func (s *server) routes() *table {
 	add("getTool", access.Read, "GET /v1/tools/{role}", s.getTool)
 	add("putTool", access.Operate, "PUT /v1/tools/{role}", s.putTool, jsonBody, audited)
 	add("deleteTool", access.Operate, "DELETE /v1/tools/{role}", s.deleteTool, audited)
+	add("acceptContract", access.Operate, "POST /v1/tools/{role}/proposals/{id}/accept", s.decideContract(true), optionalBody, audited)
+	add("rejectContract", access.Operate, "POST /v1/tools/{role}/proposals/{id}/reject", s.decideContract(false), optionalBody, audited)
 	add("listArtifacts", access.Read, "GET /v1/tools/{role}/methods", s.listArtifacts)
 	add("getArtifact", access.Read, "GET /v1/tools/{role}/methods/{method}", s.getArtifact)
 	add("putProgram", access.Operate, "PUT /v1/tools/{role}/methods/{method}", s.putProgram, jsonBody, audited)

@@ -274,7 +274,7 @@ func (o *owned) FindTools(ctx context.Context, q overview.Query) ([]operator.Kno
 }
 
 func (o *owned) Inbox(ctx context.Context, q operator.InboxQuery) ([]operator.Waiting, string, error) {
-	q.Sees = o.sees
+	q.Sees, q.Owner = o.sees, o.owner
 	return o.all.Inbox(ctx, q)
 }
 

@@ -77,6 +77,7 @@ type Shared interface {
 	PatchPolicy(ctx context.Context, patch json.RawMessage, actor string) (agent.Policy, error)
 
 	PutTool(ctx context.Context, q operator.ToolPut) (t agent.Tool, created bool, err error)
+	DecideContract(ctx context.Context, q operator.ContractDecision) (agent.Tool, error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
 	NativeState(a *agent.Artifact) tier.View
 	ByPerson(ctx context.Context, role string) bool                            // a person registered the role

@@ -156,6 +156,25 @@ func (s *server) deleteTool(w *reply, r *http.Request) error {
 	return s.noContent(w)
 }
 
+// decideContract accepts a contract that a program proposed for the role, or rejects it.
+func (s *server) decideContract(accept bool) handler {
+	return func(w *reply, r *http.Request) error {
+		role, err := nameParam(r, "role")
+		if err != nil {
+			return err
+		}
+		id, ok := idParam(r, "id")
+		if !ok {
+			return fault(codeNotFound, "there is no proposed contract "+strconv.Quote(param(r, "id")), "")
+		}
+		t, err := w.run.DecideContract(r.Context(), operator.ContractDecision{Role: role, ID: id, Accept: accept, Actor: w.owner})
+		if err != nil {
+			return missing(err, "proposed contract "+strconv.Quote(id))
+		}
+		return s.sendRevision(w, http.StatusOK, t.Revision, t)
+	}
+}
+
 func queryReason(r *http.Request) (string, error) {
 	q := readQuery(r)
 	reason := q.text("reason")

@@ -24,8 +24,8 @@ func inboxCommand(sh Shell) *cobra.Command {
 	var kind string
 	c := operatorCommand(sh, "recurgentd", operation{use: "inbox [ROLE [METHOD]]", short: "List what waits for a person's decision, with the commands that decide it", example: "--kind approval", most: 2,
 		long: `List what waits for a person's decision, the newest first, with the commands that decide it: programs that wait for an
-approval, corrections that nothing goes on with, examples and verdicts that somebody proposed, open recommendations, and
-effects that nobody has approved. An entry goes away when it is decided. With --output json each has its evidence.`,
+approval, corrections that nothing goes on with, examples and verdicts that somebody proposed, contracts that a program
+proposed, open recommendations, and effects that nobody has approved. An entry goes away when it is decided. With --output json each has its evidence.`,
 		run: func(t *errand) error { return t.inbox(kind) }})
 	c.Flags().StringVar(&kind, "kind", "", "only "+strings.Join(operator.InboxKinds(), ", "))
 	if err := c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(operator.InboxKinds(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
@@ -53,7 +53,7 @@ func (t *errand) inbox(kind string) error {
 	}
 	for i := range waiting {
 		w := &waiting[i]
-		if err := t.out.line("%s %s, since %s: %s", text.Cell(w.Kind), text.Cell(w.Role+"."+w.Method), text.Cell(w.Since), text.Clean(w.Summary, 400)); err != nil {
+		if err := t.out.line("%s %s, since %s: %s", text.Cell(w.Kind), text.Cell(strings.TrimSuffix(w.Role+"."+w.Method, ".")), text.Cell(w.Since), text.Clean(w.Summary, 400)); err != nil {
 			return err
 		}
 		for _, op := range w.Operations {

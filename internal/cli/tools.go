@@ -38,7 +38,7 @@ byte.
 	root.AddCommand(actCommands(sh)...)
 	root.AddCommand(effectsCommands(sh)...)
 	root.AddCommand(keepCommands(sh)...)
-	root.AddCommand(examplesCommand(sh), tryCommand(sh))
+	root.AddCommand(contractCommand(sh), examplesCommand(sh), tryCommand(sh))
 	root.AddCommand(moveCommands(sh)...)
 	return root
 }

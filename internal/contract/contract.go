@@ -108,8 +108,7 @@ func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &translator{mode: m, anchors: map[string]string{}, places: map[string]any{}, evaluates: uses(doc, "unevaluatedItems", "unevaluatedProperties"), patterns: map[string]int{},
-		origin: origins{hoisted: map[string]string{}, renamed: map[string]bool{}, implied: map[string]bool{}}}
+	t := newTranslator(doc, m)
 	root, err := t.document(doc)
 	if err != nil {
 		return nil, nil, err

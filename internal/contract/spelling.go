@@ -15,6 +15,11 @@ var constraintNames = strings.Fields("type enum const minItems maxItems minLengt
 // annotations are names that are known to say something to a reader alone.
 var annotations = strings.Fields("title description default example examples format deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema definitions")
 
+// silent reports whether a name that is no keyword is known to check nothing where it stands, or is read elsewhere.
+func silent(name, at string) bool {
+	return name == "min_items" || name == "constraints" && at == "" || name == "$schema" || name == "$comment" || slices.Contains(annotations, name)
+}
+
 // leastTypo is the length of the shortest name of which a letter may be wrong: a shorter one is soon another word.
 const leastTypo = 6
 

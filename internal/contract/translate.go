@@ -22,11 +22,17 @@ type translator struct {
 	unbounded bool
 	unique    bool // the document has uniqueItems
 	evaluates bool // the document has unevaluated keywords
+	unknown   bool // the document has a name that is neither a keyword nor known to annotate
 	patterns  map[string]int
 	size      int // of the patterns, in instructions
 	origin    origins
 
 	weight, patternSize int // of the whole, every $ref expanded: see work.go
+}
+
+func newTranslator(doc any, m mode) *translator {
+	return &translator{mode: m, anchors: map[string]string{}, places: map[string]any{}, evaluates: uses(doc, "unevaluatedItems", "unevaluatedProperties"), patterns: map[string]int{},
+		origin: origins{hoisted: map[string]string{}, renamed: map[string]bool{}, implied: map[string]bool{}}}
 }
 
 type reference struct {
@@ -146,6 +152,7 @@ func (t *translator) keyword(m, out map[string]any, name, at string, depth int) 
 		if meant := meantName(name); t.spelled && meant != "" {
 			return t.problem(here, "is no constraint: it is written "+meant)
 		}
+		t.unknown = t.unknown || !silent(name, at)
 		return nil
 	}
 	copied, reason, err := t.value(k, v, here, depth)

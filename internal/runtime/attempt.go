@@ -49,7 +49,7 @@ const maxSleep = 30 * time.Second
 // run runs the generation, a stored one or a candidate's, for the call, within what the guard permits.
 func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation, guard *manifestGuard) attempted {
 	s.reveal(g.Interface) // before its program makes calls with what it was given
-	h := &host{call: s.opened, attempt: attemptID, guard: guard}
+	h := &host{call: s.opened, attempt: attemptID, program: g, guard: guard}
 	a := attempted{id: attemptID, program: g}
 	args, kwargs := g.Interface.Arrange(s.args, s.kwargs)
 	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {

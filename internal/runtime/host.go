@@ -7,10 +7,8 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
-	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -28,6 +26,7 @@ const (
 type host struct {
 	call      *opened // whose program it is
 	attempt   string
+	program   *agent.Generation          // nil where nobody's is run
 	recorded  bool                       // the run is a replay: nothing may happen
 	dry       bool                       // nothing is kept: nested calls run what serves
 	denied    bool                       // of a dry run: fetches are denied
@@ -36,6 +35,7 @@ type host struct {
 	failed    map[string]excused         // failures that are not the program's fault, of nested calls and of the model, by error type
 	predicted agent.Usage                // what asking the model cost
 	delegated map[string]*agent.Contract // by role
+	kept      int                        // contracts that delegations changed in the registry
 	warnings  []string
 
 	tools []string       // role.method of the calls that were made, each once
@@ -95,51 +95,6 @@ func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawM
 		return o
 	}
 	return n.commitNested(n.refusal(agent.Failed(agent.ErrNonSerializable, reason)))
-}
-
-// Delegate registers the role with the contract when the registry does not have it; calls through the returned tool are
-// held to the contract in any case.
-func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *sandbox.AuthoredError {
-	if h.recorded {
-		return nil
-	}
-	h.changes++
-	if err := agent.CheckName("role", role); err != nil {
-		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: err.Error()}
-	}
-	var k agent.Contract
-	if err := json.Unmarshal(raw, &k); err != nil {
-		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract is not readable: " + err.Error()}
-	}
-	k.Signature = nil
-	if _, odd, err := contract.CompileTolerant(k.Deliverable); err != nil {
-		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract's deliverable cannot be checked: " + err.Error()}
-	} else if len(odd) > 0 {
-		h.warnings = append(h.warnings, "delegated contract for "+role+": "+odd[0].Error())
-	}
-	if h.delegated == nil {
-		h.delegated = map[string]*agent.Contract{}
-	}
-	h.delegated[role] = &k
-	if h.dry {
-		return nil
-	}
-	_, err := h.call.r.store.Tool(ctx, role)
-	if !errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	tool := agent.Tool{Role: role, Contract: k, Owner: h.call.owner, CreatedAt: h.call.r.o.Now()}
-	var more store.Bytes
-	store.ToolBytes(&tool, func(_ string, b store.Bytes) { more.Add(b) })
-	var full *storage.FullError
-	if errors.As(h.call.r.Room(ctx, h.call.owner, more), &full) {
-		h.warnings = append(h.warnings, "the delegated contract for "+role+" holds for this call alone, there is no room to keep it: "+full.Error())
-		return nil
-	}
-	if _, err := h.call.r.store.PutTool(ctx, tool, 0, nil); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExists) {
-		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the tool could not be registered"}
-	}
-	return nil
 }
 
 // Tools gives the registry as data: the best ranked tools that the call's owner may see and that fit the bounds.

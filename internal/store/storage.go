@@ -235,22 +235,6 @@ func DebugBytes(e *agent.LogEntry) int64 {
 	return int64(len(e.SystemPrompt) + len(e.UserPrompt) + len(e.Context))
 }
 
-// ToolBytes adds what a registered role takes; nil takes nothing.
-func ToolBytes(t *agent.Tool, add func(owner string, b Bytes)) {
-	if t == nil {
-		return
-	}
-	n := roleFixed + contractBytes(&t.Contract)
-	for name, c := range t.Methods {
-		n += int64(len(name)) + contractBytes(&c)
-	}
-	add(t.Owner, Bytes{Tools: n})
-}
-
-func contractBytes(c *agent.Contract) int64 {
-	return int64(len(c.Purpose)) + jsonBytes(c.Deliverable, c.Acceptance, c.FailurePolicy, c.Signature)
-}
-
 // ArtifactBytes adds what an artifact takes: programs are those of who had them written, fixtures of who made the calls, examples and verdicts
 // of who gave them. nil takes nothing.
 func ArtifactBytes(a *agent.Artifact, add func(owner string, b Bytes)) {

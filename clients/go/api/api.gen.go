@@ -74,21 +74,6 @@ func (e ArtifactShownTo) Valid() bool {
 	}
 }
 
-// Defines values for ArtifactStale.
-const (
-	ArtifactStalePurpose ArtifactStale = "purpose"
-)
-
-// Valid indicates whether the value is a known member of the ArtifactStale enum.
-func (e ArtifactStale) Valid() bool {
-	switch e {
-	case ArtifactStalePurpose:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ArtifactSummaryLifecycleState.
 const (
 	ArtifactSummaryLifecycleStateCandidate ArtifactSummaryLifecycleState = "candidate"
@@ -125,21 +110,6 @@ func (e ArtifactSummaryShownTo) Valid() bool {
 	case ArtifactSummaryShownToEveryone:
 		return true
 	case ArtifactSummaryShownToOwner:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for ArtifactSummaryStale.
-const (
-	ArtifactSummaryStalePurpose ArtifactSummaryStale = "purpose"
-)
-
-// Valid indicates whether the value is a known member of the ArtifactSummaryStale enum.
-func (e ArtifactSummaryStale) Valid() bool {
-	switch e {
-	case ArtifactSummaryStalePurpose:
 		return true
 	default:
 		return false
@@ -206,21 +176,6 @@ func (e CallProgramEngine) Valid() bool {
 	case CallProgramEngineSsa:
 		return true
 	case CallProgramEngineYaegi:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for CallProgramStale.
-const (
-	CallProgramStalePurpose CallProgramStale = "purpose"
-)
-
-// Valid indicates whether the value is a known member of the CallProgramStale enum.
-func (e CallProgramStale) Valid() bool {
-	switch e {
-	case CallProgramStalePurpose:
 		return true
 	default:
 		return false
@@ -800,21 +755,6 @@ func (e LogEntryProgramEngine) Valid() bool {
 	case LogEntryProgramEngineSsa:
 		return true
 	case LogEntryProgramEngineYaegi:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for LogEntryProgramStale.
-const (
-	LogEntryProgramStalePurpose LogEntryProgramStale = "purpose"
-)
-
-// Valid indicates whether the value is a known member of the LogEntryProgramStale enum.
-func (e LogEntryProgramStale) Valid() bool {
-	switch e {
-	case LogEntryProgramStalePurpose:
 		return true
 	default:
 		return false
@@ -1676,21 +1616,6 @@ func (e ProgramSource) Valid() bool {
 	case ProgramSourcePersisted:
 		return true
 	case ProgramSourceRepaired:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for ProgramStale.
-const (
-	ProgramStalePurpose ProgramStale = "purpose"
-)
-
-// Valid indicates whether the value is a known member of the ProgramStale enum.
-func (e ProgramStale) Valid() bool {
-	switch e {
-	case ProgramStalePurpose:
 		return true
 	default:
 		return false
@@ -2618,9 +2543,6 @@ type Artifact struct {
 	// AuthoredErrorCount Calls that ended in an error which the program returned itself, such as invalid_input: neither successes nor failures.
 	AuthoredErrorCount int `json:"authored_error_count"`
 
-	// BreaksExamples Active examples that the current program does not hold: it was written for a changed purpose, and waits for a person.
-	BreaksExamples *int `json:"breaks_examples,omitempty"`
-
 	// BrokenExamples Examples that a person's operation broke.
 	BrokenExamples      *[]string `json:"broken_examples,omitempty"`
 	CacheabilityReason  string    `json:"cacheability_reason"`
@@ -2666,14 +2588,11 @@ type Artifact struct {
 	Native *NativeState `json:"native,omitempty"`
 
 	// Owner Whose call, or operation, its first program was written for. Absent without `operate`, and where an earlier version wrote it.
-	Owner         *string `json:"owner,omitempty"`
-	Pinned        *bool   `json:"pinned,omitempty"`
-	PromptVersion string  `json:"prompt_version"`
-
-	// PurposeCheckedAt When the model last said that the current program does what the method is for, after a person had changed that; absent where it has not.
-	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"`
-	QuarantineReason *string    `json:"quarantine_reason,omitempty"`
-	Quarantined      *bool      `json:"quarantined,omitempty"`
+	Owner            *string `json:"owner,omitempty"`
+	Pinned           *bool   `json:"pinned,omitempty"`
+	PromptVersion    string  `json:"prompt_version"`
+	QuarantineReason *string `json:"quarantine_reason,omitempty"`
+	Quarantined      *bool   `json:"quarantined,omitempty"`
 
 	// RecentFailureRate Of the current generation's last 20 counted calls.
 	RecentFailureRate     float64      `json:"recent_failure_rate"`
@@ -2691,11 +2610,8 @@ type Artifact struct {
 	Sequence int `json:"sequence"`
 
 	// ShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
-	ShownTo *ArtifactShownTo `json:"shown_to,omitempty"`
-
-	// Stale purpose: a person has changed the purpose, the acceptance or the failure policy since what answers was made or checked; the next call asks the model. Absent where that is not so.
-	Stale        *ArtifactStale `json:"stale,omitempty"`
-	SuccessCount int            `json:"success_count"`
+	ShownTo      *ArtifactShownTo `json:"shown_to,omitempty"`
+	SuccessCount int              `json:"success_count"`
 
 	// UnkeptCalls Calls that new programs answered which were not kept, while this was switched off or quarantined.
 	UnkeptCalls *int `json:"unkept_calls,omitempty"`
@@ -2706,9 +2622,6 @@ type ArtifactLifecycleState string
 
 // ArtifactShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
 type ArtifactShownTo string
-
-// ArtifactStale purpose: a person has changed the purpose, the acceptance or the failure policy since what answers was made or checked; the next call asks the model. Absent where that is not so.
-type ArtifactStale string
 
 // ArtifactList A page.
 type ArtifactList struct {
@@ -2742,11 +2655,8 @@ type ArtifactSummary struct {
 	Role                  string                        `json:"role"`
 
 	// ShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
-	ShownTo *ArtifactSummaryShownTo `json:"shown_to,omitempty"`
-
-	// Stale purpose: a person has changed the purpose, the acceptance or the failure policy since what answers was made or checked. Absent where that is not so.
-	Stale        *ArtifactSummaryStale `json:"stale,omitempty"`
-	SuccessCount int                   `json:"success_count"`
+	ShownTo      *ArtifactSummaryShownTo `json:"shown_to,omitempty"`
+	SuccessCount int                     `json:"success_count"`
 }
 
 // ArtifactSummaryLifecycleState defines model for ArtifactSummary.LifecycleState.
@@ -2754,9 +2664,6 @@ type ArtifactSummaryLifecycleState string
 
 // ArtifactSummaryShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
 type ArtifactSummaryShownTo string
-
-// ArtifactSummaryStale purpose: a person has changed the purpose, the acceptance or the failure policy since what answers was made or checked. Absent where that is not so.
-type ArtifactSummaryStale string
 
 // AttemptFailure An attempt of a call that did not serve.
 type AttemptFailure struct {
@@ -2951,9 +2858,6 @@ type Call struct {
 	// ProgramSource generated, persisted, repaired or none; empty while the call runs.
 	ProgramSource string `json:"program_source"`
 
-	// ProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
-	ProgramStale *CallProgramStale `json:"program_stale,omitempty"`
-
 	// ProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 	ProgramTier *CallProgramTier `json:"program_tier,omitempty"`
 
@@ -3037,9 +2941,6 @@ type CallOutcomeStatus string
 
 // CallProgramEngine The engine that ran the program; absent where none did.
 type CallProgramEngine string
-
-// CallProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
-type CallProgramStale string
 
 // CallProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 type CallProgramTier string
@@ -3585,12 +3486,9 @@ type Generation struct {
 	AuthoredStreak *int `json:"authored_streak,omitempty"`
 
 	// Beyond What a person was to be asked about when it was written (policy new_reach): what its predecessors never reached; `*` for what it computes.
-	Beyond *Effects `json:"beyond,omitempty"`
-
-	// BreaksExamples Active examples that it does not hold, written for a changed purpose.
-	BreaksExamples     *int   `json:"breaks_examples,omitempty"`
-	CacheabilityReason string `json:"cacheability_reason"`
-	Cacheable          bool   `json:"cacheable"`
+	Beyond             *Effects `json:"beyond,omitempty"`
+	CacheabilityReason string   `json:"cacheability_reason"`
+	Cacheable          bool     `json:"cacheable"`
 
 	// Callers The first two owners whose own calls it answered ok. Absent without `operate`.
 	Callers *[]string `json:"callers,omitempty"`
@@ -3636,16 +3534,10 @@ type Generation struct {
 	NewHosts *[]string `json:"new_hosts,omitempty"`
 
 	// Owner Whose call, or operation, it was written for. Absent without `operate`, and where an earlier version wrote it.
-	Owner         *string `json:"owner,omitempty"`
-	ParentID      *string `json:"parent_id"`
-	PromptVersion string  `json:"prompt_version"`
-
-	// PurposeCheckedAt When the model last said that it does what the method is for, after a person had changed that.
-	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"`
-
-	// Restored A person brought it back from the archive while a newer program was in use.
-	Restored       *RestoredGeneration `json:"restored,omitempty"`
-	RuntimeVersion string              `json:"runtime_version"`
+	Owner          *string `json:"owner,omitempty"`
+	ParentID       *string `json:"parent_id"`
+	PromptVersion  string  `json:"prompt_version"`
+	RuntimeVersion string  `json:"runtime_version"`
 
 	// Shapes Of fetched bodies at the last ok run.
 	Shapes *map[string]string `json:"shapes,omitempty"`
@@ -3764,12 +3656,14 @@ type HistoryUsage struct {
 
 // InboxEntry Something that waits for a person's decision.
 type InboxEntry struct {
-	// Evidence Of an approval and of effects the program; of a correction the verdicts; of a proposal the example or the verdict; of a recommendation the recommendation.
+	// Evidence Of an approval and of effects the program; of a correction the verdicts; of a proposal the example, the verdict or the contract; of a recommendation the recommendation.
 	Evidence InboxEntry_Evidence `json:"evidence"`
 
 	// ID The same as long as it waits.
-	ID         string           `json:"id"`
-	Kind       InboxEntryKind   `json:"kind"`
+	ID   string         `json:"id"`
+	Kind InboxEntryKind `json:"kind"`
+
+	// Method Empty where it is about the whole role.
 	Method     string           `json:"method"`
 	Operations []InboxOperation `json:"operations"`
 	Role       string           `json:"role"`
@@ -3779,7 +3673,7 @@ type InboxEntry struct {
 	Summary string `json:"summary"`
 }
 
-// InboxEntry_Evidence Of an approval and of effects the program; of a correction the verdicts; of a proposal the example or the verdict; of a recommendation the recommendation.
+// InboxEntry_Evidence Of an approval and of effects the program; of a correction the verdicts; of a proposal the example, the verdict or the contract; of a recommendation the recommendation.
 type InboxEntry_Evidence struct {
 	union json.RawMessage
 }
@@ -3998,9 +3892,6 @@ type LogEntry struct {
 	// ProgramSource generated, persisted, repaired or none; empty while the call runs.
 	ProgramSource string `json:"program_source"`
 
-	// ProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
-	ProgramStale *LogEntryProgramStale `json:"program_stale,omitempty"`
-
 	// ProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 	ProgramTier *LogEntryProgramTier `json:"program_tier,omitempty"`
 
@@ -4084,9 +3975,6 @@ type LogEntryOutcomeStatus string
 
 // LogEntryProgramEngine The engine that ran the program; absent where none did.
 type LogEntryProgramEngine string
-
-// LogEntryProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
-type LogEntryProgramStale string
 
 // LogEntryProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 type LogEntryProgramTier string
@@ -4396,14 +4284,6 @@ type OkOutcomeOk bool
 // OkOutcomeStatus defines model for OkOutcome.Status.
 type OkOutcomeStatus string
 
-// OlderGeneration A program that came back behind a newer one.
-type OlderGeneration struct {
-	// Generation Its id; a rollback to it has it answer.
-	Generation string `json:"generation"`
-	Method     string `json:"method"`
-	Role       string `json:"role"`
-}
-
 // OperationRequest An operation on an artifact. reset_metrics applies to promote, generation to rollback and approve.
 type OperationRequest struct {
 	Generation *string `json:"generation,omitempty"`
@@ -4588,7 +4468,7 @@ type Policy struct {
 	HistoryPreviewLimit     int  `json:"history_preview_limit"`
 	KnownToolsPromptLimit   int  `json:"known_tools_prompt_limit"`
 
-	// Maintenance Scheduled pruning; off while interval_hours is 0. stale_days is at least 1 where mode is delete.
+	// Maintenance Scheduled pruning; off while interval_hours is 0.
 	Maintenance struct {
 		IntervalHours int                   `json:"interval_hours"`
 		Mode          PolicyMaintenanceMode `json:"mode"`
@@ -4742,7 +4622,7 @@ type PolicyPatch struct {
 	HistoryPreviewLimit     *int  `json:"history_preview_limit,omitempty"`
 	KnownToolsPromptLimit   *int  `json:"known_tools_prompt_limit,omitempty"`
 
-	// Maintenance Scheduled pruning; off while interval_hours is 0. stale_days is at least 1 where mode is delete.
+	// Maintenance Scheduled pruning; off while interval_hours is 0.
 	Maintenance *struct {
 		IntervalHours *int                        `json:"interval_hours,omitempty"`
 		Mode          *PolicyPatchMaintenanceMode `json:"mode,omitempty"`
@@ -4950,9 +4830,6 @@ type Program struct {
 	Selection Selection     `json:"selection"`
 	Source    ProgramSource `json:"source"`
 
-	// Stale purpose: a person has changed the purpose, the acceptance or the failure policy since the program was made or checked, and the model could not be asked about it, or its new program waits. Absent where that is not so.
-	Stale *ProgramStale `json:"stale,omitempty"`
-
 	// Tier An engine ran the program, or the program ran compiled; absent where none ran.
 	Tier    *ProgramTier `json:"tier,omitempty"`
 	Trigger *string      `json:"trigger,omitempty"`
@@ -4964,9 +4841,6 @@ type ProgramEngine string
 // ProgramSource defines model for Program.Source.
 type ProgramSource string
 
-// ProgramStale purpose: a person has changed the purpose, the acceptance or the failure policy since the program was made or checked, and the model could not be asked about it, or its new program waits. Absent where that is not so.
-type ProgramStale string
-
 // ProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 type ProgramTier string
 
@@ -4977,12 +4851,6 @@ type ProgramEvidence struct {
 
 	// Beyond What programs reach outside themselves, and what they make.
 	Beyond Effects `json:"beyond"`
-
-	// Breaks How many of them it does not hold: it was written for a changed purpose.
-	Breaks *int `json:"breaks,omitempty"`
-
-	// BrokenExamples The ids of these; without `operate` of those that were made from one's own calls, or from none.
-	BrokenExamples *[]string `json:"broken_examples,omitempty"`
 
 	// ChangedAnswers Earlier answers that it gives differently.
 	ChangedAnswers int       `json:"changed_answers"`
@@ -5046,10 +4914,30 @@ type Proposal struct {
 // ProposalAction defines model for Proposal.Action.
 type ProposalAction string
 
-// ProposalEvidence One of both.
+// ProposalEvidence One of these.
 type ProposalEvidence struct {
-	Example *Example       `json:"example"`
-	Verdict *StoredVerdict `json:"verdict"`
+	Contract *ProposedContract `json:"contract"`
+	Example  *Example          `json:"example"`
+	Verdict  *StoredVerdict    `json:"verdict"`
+}
+
+// ProposedContract A contract with which a program delegates, and which is stricter than the role's.
+type ProposedContract struct {
+	// By Role and method of the program.
+	By string `json:"by"`
+
+	// ByPerson A person registered the role's.
+	ByPerson bool   `json:"by_person"`
+	ID       string `json:"id"`
+
+	// Kept What a role or a method promises. The deliverable is checked by the daemon; acceptance and failure_policy are prose for the model.
+	Kept Contract `json:"kept"`
+
+	// Owner Whose call it was.
+	Owner string `json:"owner"`
+
+	// Proposed What a role or a method promises. The deliverable is checked by the daemon; acceptance and failure_policy are prose for the model.
+	Proposed Contract `json:"proposed"`
 }
 
 // PruneReport What went, or would.
@@ -5068,11 +4956,9 @@ type PruneRequest struct {
 	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Mode Archived by default.
-	Mode   *PruneRequestMode `json:"mode,omitempty"`
-	Reason *string           `json:"reason,omitempty"`
-
-	// StaleDays For how many days it must have been idle; at least 1 with the mode delete.
-	StaleDays int `json:"stale_days"`
+	Mode      *PruneRequestMode `json:"mode,omitempty"`
+	Reason    *string           `json:"reason,omitempty"`
+	StaleDays int               `json:"stale_days"`
 }
 
 // PruneRequestMode Archived by default.
@@ -5179,9 +5065,6 @@ type ReplicaList struct {
 
 // RestoreReply What is back.
 type RestoreReply struct {
-	// OlderGenerations Programs that came back behind a newer one, which goes on answering; absent where there are none.
-	OlderGenerations *[]OlderGeneration `json:"older_generations,omitempty"`
-
 	// Restored A tool, or with method one artifact.
 	Restored Target `json:"restored"`
 }
@@ -5193,15 +5076,6 @@ type RestoreRequest struct {
 
 	// Role A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
 	Role Name `json:"role"`
-}
-
-// RestoredGeneration A person brought it back from the archive while a newer program was in use.
-type RestoredGeneration struct {
-	// By The audit id of the operation.
-	By string `json:"by"`
-
-	// From That of the operation which had taken it away; absent where it is not known.
-	From *string `json:"from,omitempty"`
 }
 
 // RoleUsage How much the programs of a role look at history.
@@ -5475,10 +5349,7 @@ type System struct {
 type Target struct {
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	Method     *string    `json:"method,omitempty"`
-
-	// RestorableUntil Of what was deleted: until then it can be restored.
-	RestorableUntil *time.Time `json:"restorable_until,omitempty"`
-	Role            string     `json:"role"`
+	Role       string     `json:"role"`
 }
 
 // TargetList A page.
@@ -5538,7 +5409,7 @@ type ToolLifecycleState string
 
 // ToolHealth How the programs of a tool do.
 type ToolHealth struct {
-	// Degraded Methods, as the next three.
+	// Degraded Methods, as the next two.
 	Degraded int `json:"degraded"`
 
 	// Doubted A person called an answer of the current program wrong.
@@ -5556,10 +5427,7 @@ type ToolHealth struct {
 
 	// RecentFailureRate The highest among its current programs, over the last 20 counted calls of each.
 	RecentFailureRate float64 `json:"recent_failure_rate"`
-
-	// Stale Methods whose purpose, acceptance or failure policy a person has changed since what answers was made or checked; the next call asks the model.
-	Stale        *int `json:"stale,omitempty"`
-	SuccessCount int  `json:"success_count"`
+	SuccessCount      int     `json:"success_count"`
 }
 
 // ToolList A page.
@@ -6683,6 +6551,12 @@ type TryProgramJSONRequestBody = TryRequest
 // UnpinArtifactJSONRequestBody defines body for UnpinArtifact for application/json ContentType.
 type UnpinArtifactJSONRequestBody = OperationRequest
 
+// AcceptContractJSONRequestBody defines body for AcceptContract for application/json ContentType.
+type AcceptContractJSONRequestBody = Nothing
+
+// RejectContractJSONRequestBody defines body for RejectContract for application/json ContentType.
+type RejectContractJSONRequestBody = Nothing
+
 // AsConnectionAuthRequestSecret0 returns the union data inside the ConnectionAuthRequest_Secret as a ConnectionAuthRequestSecret0
 func (t ConnectionAuthRequest_Secret) AsConnectionAuthRequestSecret0() (ConnectionAuthRequestSecret0, error) {
 	var body ConnectionAuthRequestSecret0
@@ -7320,7 +7194,7 @@ type ClientInterface interface {
 
 	// ListInbox List what waits for a person's decision
 	//
-	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering, or one that was written for a changed purpose and does not hold examples; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 	//
 	// Corresponds with GET /v1/inbox (the `ListInbox` operationId).
 	ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7373,7 +7247,7 @@ type ClientInterface interface {
 
 	// PruneWithBody Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
+	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7382,25 +7256,25 @@ type ClientInterface interface {
 
 	// Prune Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
+	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/maintenance/prune (the `Prune` operationId).
 	Prune(ctx context.Context, body PruneJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RestoreWithBody Restore what was archived, or deleted in the last day
+	// RestoreWithBody Restore what was archived
 	//
-	// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
+	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/maintenance/restore (the `Restore` operationId).
 	RestoreWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Restore Restore what was archived, or deleted in the last day
+	// Restore Restore what was archived
 	//
-	// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
+	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7789,7 +7663,7 @@ type ClientInterface interface {
 
 	// PutToolWithBody Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7798,7 +7672,7 @@ type ClientInterface interface {
 
 	// PutTool Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8123,6 +7997,42 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/tools/{role}/methods/{method}/unpin (the `UnpinArtifact` operationId).
 	UnpinArtifact(ctx context.Context, role Role, method Method, body UnpinArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcceptContractWithBody Accept a contract that a program proposed
+	//
+	// What it says takes the place of what the role's contract says, as a person's from now on; the other parts stay. It is undone as `putTool` is. Needs the scope `operate`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/tools/{role}/proposals/{id}/accept (the `AcceptContract` operationId).
+	AcceptContractWithBody(ctx context.Context, role Role, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcceptContract Accept a contract that a program proposed
+	//
+	// What it says takes the place of what the role's contract says, as a person's from now on; the other parts stay. It is undone as `putTool` is. Needs the scope `operate`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/tools/{role}/proposals/{id}/accept (the `AcceptContract` operationId).
+	AcceptContract(ctx context.Context, role Role, id string, body AcceptContractJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RejectContractWithBody Reject a contract that a program proposed
+	//
+	// A contract that is checked the same way is not proposed for the role again. Needs the scope `operate`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/tools/{role}/proposals/{id}/reject (the `RejectContract` operationId).
+	RejectContractWithBody(ctx context.Context, role Role, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RejectContract Reject a contract that a program proposed
+	//
+	// A contract that is checked the same way is not proposed for the role again. Needs the scope `operate`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/tools/{role}/proposals/{id}/reject (the `RejectContract` operationId).
+	RejectContract(ctx context.Context, role Role, id string, body RejectContractJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetUsage Report what models were asked, what stored programs saved, and what owners have stored
 	//
@@ -8676,7 +8586,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, params *CallFunc
 
 // ListInbox List what waits for a person's decision
 //
-// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering, or one that was written for a changed purpose and does not hold examples; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 //
 // Corresponds with GET /v1/inbox (the `ListInbox` operationId).
 func (c *Client) ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8799,7 +8709,7 @@ func (c *Client) ExportStore(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // PruneWithBody Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
+// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8818,7 +8728,7 @@ func (c *Client) PruneWithBody(ctx context.Context, contentType string, body io.
 
 // Prune Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
+// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8835,9 +8745,9 @@ func (c *Client) Prune(ctx context.Context, body PruneJSONRequestBody, reqEditor
 	return c.Client.Do(req)
 }
 
-// RestoreWithBody Restore what was archived, or deleted in the last day
+// RestoreWithBody Restore what was archived
 //
-// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
+// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8854,9 +8764,9 @@ func (c *Client) RestoreWithBody(ctx context.Context, contentType string, body i
 	return c.Client.Do(req)
 }
 
-// Restore Restore what was archived, or deleted in the last day
+// Restore Restore what was archived
 //
-// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
+// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9735,7 +9645,7 @@ func (c *Client) GetTool(ctx context.Context, role Role, reqEditors ...RequestEd
 
 // PutToolWithBody Register a tool or change its contract
 //
-// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9754,7 +9664,7 @@ func (c *Client) PutToolWithBody(ctx context.Context, role Role, params *PutTool
 
 // PutTool Register a tool or change its contract
 //
-// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -10450,6 +10360,82 @@ func (c *Client) UnpinArtifactWithBody(ctx context.Context, role Role, method Me
 // Corresponds with POST /v1/tools/{role}/methods/{method}/unpin (the `UnpinArtifact` operationId).
 func (c *Client) UnpinArtifact(ctx context.Context, role Role, method Method, body UnpinArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUnpinArtifactRequest(c.Server, role, method, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcceptContractWithBody Accept a contract that a program proposed
+//
+// What it says takes the place of what the role's contract says, as a person's from now on; the other parts stay. It is undone as `putTool` is. Needs the scope `operate`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/tools/{role}/proposals/{id}/accept (the `AcceptContract` operationId).
+func (c *Client) AcceptContractWithBody(ctx context.Context, role Role, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcceptContractRequestWithBody(c.Server, role, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcceptContract Accept a contract that a program proposed
+//
+// What it says takes the place of what the role's contract says, as a person's from now on; the other parts stay. It is undone as `putTool` is. Needs the scope `operate`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/tools/{role}/proposals/{id}/accept (the `AcceptContract` operationId).
+func (c *Client) AcceptContract(ctx context.Context, role Role, id string, body AcceptContractJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcceptContractRequest(c.Server, role, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RejectContractWithBody Reject a contract that a program proposed
+//
+// A contract that is checked the same way is not proposed for the role again. Needs the scope `operate`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/tools/{role}/proposals/{id}/reject (the `RejectContract` operationId).
+func (c *Client) RejectContractWithBody(ctx context.Context, role Role, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRejectContractRequestWithBody(c.Server, role, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RejectContract Reject a contract that a program proposed
+//
+// A contract that is checked the same way is not proposed for the role again. Needs the scope `operate`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/tools/{role}/proposals/{id}/reject (the `RejectContract` operationId).
+func (c *Client) RejectContract(ctx context.Context, role Role, id string, body RejectContractJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRejectContractRequest(c.Server, role, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -15493,6 +15479,114 @@ func NewUnpinArtifactRequestWithBody(server string, role Role, method Method, co
 	return req, nil
 }
 
+// NewAcceptContractRequest calls the generic AcceptContract builder with application/json body
+func NewAcceptContractRequest(server string, role Role, id string, body AcceptContractJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAcceptContractRequestWithBody(server, role, id, "application/json", bodyReader)
+}
+
+// NewAcceptContractRequestWithBody constructs an http.Request for the AcceptContract method, with any body, and a specified content type
+func NewAcceptContractRequestWithBody(server string, role Role, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "role", role, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tools/%s/proposals/%s/accept", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRejectContractRequest calls the generic RejectContract builder with application/json body
+func NewRejectContractRequest(server string, role Role, id string, body RejectContractJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRejectContractRequestWithBody(server, role, id, "application/json", bodyReader)
+}
+
+// NewRejectContractRequestWithBody constructs an http.Request for the RejectContract method, with any body, and a specified content type
+func NewRejectContractRequestWithBody(server string, role Role, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "role", role, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tools/%s/proposals/%s/reject", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewGetUsageRequest constructs an http.Request for the GetUsage method
 func NewGetUsageRequest(server string, params *GetUsageParams) (*http.Request, error) {
 	var err error
@@ -15980,7 +16074,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListInboxWithResponse List what waits for a person's decision
 	//
-	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering, or one that was written for a changed purpose and does not hold examples; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -16043,7 +16137,7 @@ type ClientWithResponsesInterface interface {
 
 	// PruneWithBodyWithResponse Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
+	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16052,25 +16146,25 @@ type ClientWithResponsesInterface interface {
 
 	// PruneWithResponse Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
+	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/maintenance/prune (the `Prune` operationId).
 	PruneWithResponse(ctx context.Context, body PruneJSONRequestBody, reqEditors ...RequestEditorFn) (*PruneResponse, error)
 
-	// RestoreWithBodyWithResponse Restore what was archived, or deleted in the last day
+	// RestoreWithBodyWithResponse Restore what was archived
 	//
-	// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
+	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/maintenance/restore (the `Restore` operationId).
 	RestoreWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RestoreResponse, error)
 
-	// RestoreWithResponse Restore what was archived, or deleted in the last day
+	// RestoreWithResponse Restore what was archived
 	//
-	// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
+	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16511,7 +16605,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutToolWithBodyWithResponse Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16520,7 +16614,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutToolWithResponse Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16859,6 +16953,42 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/tools/{role}/methods/{method}/unpin (the `UnpinArtifact` operationId).
 	UnpinArtifactWithResponse(ctx context.Context, role Role, method Method, body UnpinArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*UnpinArtifactResponse, error)
+
+	// AcceptContractWithBodyWithResponse Accept a contract that a program proposed
+	//
+	// What it says takes the place of what the role's contract says, as a person's from now on; the other parts stay. It is undone as `putTool` is. Needs the scope `operate`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tools/{role}/proposals/{id}/accept (the `AcceptContract` operationId).
+	AcceptContractWithBodyWithResponse(ctx context.Context, role Role, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcceptContractResponse, error)
+
+	// AcceptContractWithResponse Accept a contract that a program proposed
+	//
+	// What it says takes the place of what the role's contract says, as a person's from now on; the other parts stay. It is undone as `putTool` is. Needs the scope `operate`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tools/{role}/proposals/{id}/accept (the `AcceptContract` operationId).
+	AcceptContractWithResponse(ctx context.Context, role Role, id string, body AcceptContractJSONRequestBody, reqEditors ...RequestEditorFn) (*AcceptContractResponse, error)
+
+	// RejectContractWithBodyWithResponse Reject a contract that a program proposed
+	//
+	// A contract that is checked the same way is not proposed for the role again. Needs the scope `operate`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tools/{role}/proposals/{id}/reject (the `RejectContract` operationId).
+	RejectContractWithBodyWithResponse(ctx context.Context, role Role, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RejectContractResponse, error)
+
+	// RejectContractWithResponse Reject a contract that a program proposed
+	//
+	// A contract that is checked the same way is not proposed for the role again. Needs the scope `operate`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tools/{role}/proposals/{id}/reject (the `RejectContract` operationId).
+	RejectContractWithResponse(ctx context.Context, role Role, id string, body RejectContractJSONRequestBody, reqEditors ...RequestEditorFn) (*RejectContractResponse, error)
 
 	// GetUsageWithResponse Report what models were asked, what stored programs saved, and what owners have stored
 	//
@@ -25558,6 +25688,200 @@ func (r UnpinArtifactResponse) ContentType() string {
 	return ""
 }
 
+// AcceptContractResponse200Headers the declared response headers of an HTTP 200 response for AcceptContract
+type AcceptContractResponse200Headers struct {
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
+}
+
+// AcceptContractResponse401Headers the declared response headers of an HTTP 401 response for AcceptContract
+type AcceptContractResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// AcceptContractResponse403Headers the declared response headers of an HTTP 403 response for AcceptContract
+type AcceptContractResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// AcceptContractResponseDefaultHeaders the declared response headers of an HTTP default response for AcceptContract
+type AcceptContractResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type AcceptContractResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Tool
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *AcceptContractResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *AcceptContractResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *AcceptContractResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *AcceptContractResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AcceptContractResponse) GetJSON200() *Tool {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r AcceptContractResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r AcceptContractResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AcceptContractResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AcceptContractResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AcceptContractResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AcceptContractResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AcceptContractResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RejectContractResponse200Headers the declared response headers of an HTTP 200 response for RejectContract
+type RejectContractResponse200Headers struct {
+	ETag             *string
+	RecurgentAuditID *string
+	XRequestID       string
+}
+
+// RejectContractResponse401Headers the declared response headers of an HTTP 401 response for RejectContract
+type RejectContractResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// RejectContractResponse403Headers the declared response headers of an HTTP 403 response for RejectContract
+type RejectContractResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// RejectContractResponseDefaultHeaders the declared response headers of an HTTP default response for RejectContract
+type RejectContractResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type RejectContractResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Tool
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *RejectContractResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RejectContractResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *RejectContractResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *RejectContractResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RejectContractResponse) GetJSON200() *Tool {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RejectContractResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RejectContractResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RejectContractResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RejectContractResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RejectContractResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RejectContractResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RejectContractResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetUsageResponse200Headers the declared response headers of an HTTP 200 response for GetUsage
 type GetUsageResponse200Headers struct {
 	XRequestID string
@@ -26203,7 +26527,7 @@ func (c *ClientWithResponses) CallFunctionWithResponse(ctx context.Context, name
 
 // ListInboxWithResponse List what waits for a person's decision
 //
-// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering, or one that was written for a changed purpose and does not hold examples; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26308,7 +26632,7 @@ func (c *ClientWithResponses) ExportStoreWithResponse(ctx context.Context, reqEd
 
 // PruneWithBodyWithResponse Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
+// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26323,7 +26647,7 @@ func (c *ClientWithResponses) PruneWithBodyWithResponse(ctx context.Context, con
 
 // PruneWithResponse Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
+// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26336,9 +26660,9 @@ func (c *ClientWithResponses) PruneWithResponse(ctx context.Context, body PruneJ
 	return ParsePruneResponse(rsp)
 }
 
-// RestoreWithBodyWithResponse Restore what was archived, or deleted in the last day
+// RestoreWithBodyWithResponse Restore what was archived
 //
-// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
+// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26351,9 +26675,9 @@ func (c *ClientWithResponses) RestoreWithBodyWithResponse(ctx context.Context, c
 	return ParseRestoreResponse(rsp)
 }
 
-// RestoreWithResponse Restore what was archived, or deleted in the last day
+// RestoreWithResponse Restore what was archived
 //
-// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
+// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27088,7 +27412,7 @@ func (c *ClientWithResponses) GetToolWithResponse(ctx context.Context, role Role
 
 // PutToolWithBodyWithResponse Register a tool or change its contract
 //
-// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27103,7 +27427,7 @@ func (c *ClientWithResponses) PutToolWithBodyWithResponse(ctx context.Context, r
 
 // PutToolWithResponse Register a tool or change its contract
 //
-// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27669,6 +27993,66 @@ func (c *ClientWithResponses) UnpinArtifactWithResponse(ctx context.Context, rol
 		return nil, err
 	}
 	return ParseUnpinArtifactResponse(rsp)
+}
+
+// AcceptContractWithBodyWithResponse Accept a contract that a program proposed
+//
+// What it says takes the place of what the role's contract says, as a person's from now on; the other parts stay. It is undone as `putTool` is. Needs the scope `operate`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tools/{role}/proposals/{id}/accept (the `AcceptContract` operationId).
+func (c *ClientWithResponses) AcceptContractWithBodyWithResponse(ctx context.Context, role Role, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcceptContractResponse, error) {
+	rsp, err := c.AcceptContractWithBody(ctx, role, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcceptContractResponse(rsp)
+}
+
+// AcceptContractWithResponse Accept a contract that a program proposed
+//
+// What it says takes the place of what the role's contract says, as a person's from now on; the other parts stay. It is undone as `putTool` is. Needs the scope `operate`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tools/{role}/proposals/{id}/accept (the `AcceptContract` operationId).
+func (c *ClientWithResponses) AcceptContractWithResponse(ctx context.Context, role Role, id string, body AcceptContractJSONRequestBody, reqEditors ...RequestEditorFn) (*AcceptContractResponse, error) {
+	rsp, err := c.AcceptContract(ctx, role, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcceptContractResponse(rsp)
+}
+
+// RejectContractWithBodyWithResponse Reject a contract that a program proposed
+//
+// A contract that is checked the same way is not proposed for the role again. Needs the scope `operate`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tools/{role}/proposals/{id}/reject (the `RejectContract` operationId).
+func (c *ClientWithResponses) RejectContractWithBodyWithResponse(ctx context.Context, role Role, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RejectContractResponse, error) {
+	rsp, err := c.RejectContractWithBody(ctx, role, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRejectContractResponse(rsp)
+}
+
+// RejectContractWithResponse Reject a contract that a program proposed
+//
+// A contract that is checked the same way is not proposed for the role again. Needs the scope `operate`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tools/{role}/proposals/{id}/reject (the `RejectContract` operationId).
+func (c *ClientWithResponses) RejectContractWithResponse(ctx context.Context, role Role, id string, body RejectContractJSONRequestBody, reqEditors ...RequestEditorFn) (*RejectContractResponse, error) {
+	rsp, err := c.RejectContract(ctx, role, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRejectContractResponse(rsp)
 }
 
 // GetUsageWithResponse Report what models were asked, what stored programs saved, and what owners have stored
@@ -39577,6 +39961,284 @@ func ParseUnpinArtifactResponse(rsp *http.Response) (*UnpinArtifactResponse, err
 		response.Headers403 = &headers
 	case true:
 		var headers UnpinArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseAcceptContractResponse parses an HTTP response from a AcceptContractWithResponse call
+func ParseAcceptContractResponse(rsp *http.Response) (*AcceptContractResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AcceptContractResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Tool
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers AcceptContractResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers AcceptContractResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers AcceptContractResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers AcceptContractResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRejectContractResponse parses an HTTP response from a RejectContractWithResponse call
+func ParseRejectContractResponse(rsp *http.Response) (*RejectContractResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RejectContractResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Tool
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers RejectContractResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Recurgent-Audit-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditID = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers RejectContractResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers RejectContractResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers RejectContractResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

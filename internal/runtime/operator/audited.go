@@ -58,3 +58,9 @@ func examplesOf(a *agent.Artifact) json.RawMessage {
 	}
 	return agent.Encoded(list)
 }
+
+// auditedTool is what the audit trail keeps of a tool: not what programs proposed, which no operation brings back.
+func auditedTool(t agent.Tool) json.RawMessage {
+	t.Proposals = nil
+	return agent.Encoded(t)
+}

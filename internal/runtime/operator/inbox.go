@@ -26,7 +26,8 @@ type InboxQuery struct {
 	After              string // the cursor of the page before; "" for the start
 	Limit              int
 	// Sees says whether the caller may see the call. nil: all calls, and what they left in artifacts.
-	Sees func(ctx context.Context, callID string) bool
+	Sees  func(ctx context.Context, callID string) bool
+	Owner string // who asks, where Sees is not nil
 }
 
 func (q *InboxQuery) sees(ctx context.Context, callID string) bool {
@@ -38,7 +39,7 @@ type Waiting struct {
 	ID         string           `json:"id"` // the same as long as it waits
 	Kind       string           `json:"kind"`
 	Role       string           `json:"role"`
-	Method     string           `json:"method"`
+	Method     string           `json:"method"` // "" where it is about the whole role
 	Since      string           `json:"since"`
 	Summary    string           `json:"summary"`
 	Evidence   any              `json:"evidence"`

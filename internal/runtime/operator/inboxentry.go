@@ -45,10 +45,11 @@ type CorrectionEvidence struct {
 	WrongCount int              `json:"wrong_count"`
 }
 
-// ProposalEvidence is what was proposed: an example, or a verdict that names no expectation.
+// ProposalEvidence is what was proposed: an example, a verdict that names no expectation, or a contract.
 type ProposalEvidence struct {
-	Example *agent.Example `json:"example"`
-	Verdict *agent.Verdict `json:"verdict"`
+	Example  *agent.Example    `json:"example"`
+	Verdict  *agent.Verdict    `json:"verdict"`
+	Contract *ContractEvidence `json:"contract"`
 }
 
 // waiting returns what the inbox says of it; nil where it does not wait any more, or may not be seen.
@@ -56,6 +57,9 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	out := &Waiting{ID: w.ID, Kind: w.Kind, Role: w.Role, Method: w.Method, Since: agent.FormatTime(w.Since)}
 	if w.Kind == InboxRecommendation {
 		return o.recommended(ctx, out, q, advice[w.Of]), nil
+	}
+	if w.Method == "" {
+		return o.contractProposed(ctx, out, w, q)
 	}
 	a, err := o.store.Artifact(ctx, w.Role, w.Method)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !w.StandsIn(a) {

@@ -83,6 +83,7 @@ func (o *Operator) ListTools(ctx context.Context, after string, limit int) ([]Kn
 
 func knownTool(t store.RankedTool) KnownTool {
 	const digits = 1e4
+	t.Tool.Proposals = nil // the inbox shows them
 	return KnownTool{Tool: t.Tool, Score: math.Round(t.Score*digits) / digits, LifecycleState: t.State}
 }
 

@@ -60,23 +60,31 @@ func (o *Operator) putTool(ctx context.Context, q ToolPut) (t agent.Tool, create
 		return agent.Tool{}, false, store.ErrConflict
 	}
 	entry := o.audit(q.Actor, opToolPut, q.Role, "")
-	next := agent.Tool{Role: q.Role, Contract: q.Contract, Methods: q.Methods, Owner: q.Actor, ByPerson: true, CreatedAt: o.o.Now().UTC()}
+	next := agent.Tool{Role: q.Role, Contract: q.Contract, Methods: q.Methods, Owner: q.Actor, ByPerson: true, CreatedAt: o.o.Now().UTC(), Proposals: was.Proposals}
+	t, err = o.replaceTool(ctx, was, next, entry)
+	return t, created, err
+}
+
+// replaceTool puts a person's next version in the place of a tool, which has the revision 0 where there was none. What programs proposed stays as far as it is stricter.
+func (o *Operator) replaceTool(ctx context.Context, was, next agent.Tool, entry agent.AuditEntry) (t agent.Tool, err error) {
+	next.Proposals = contract.StillStricter(next.Proposals, next.Deliverable)
 	var more growth
 	store.ToolBytes(&next, more.add)
-	if !created {
+	if was.Revision > 0 {
 		next.CreatedAt, next.LastUsedAt, next.UsageCount = was.CreatedAt, was.LastUsedAt, was.UsageCount
-		entry.Before = agent.Encoded(was)
+		entry.Before = auditedTool(was)
 		store.ToolBytes(&was, more.drop)
 	}
-	if err := more.fits(ctx, o, q.Actor); err != nil {
-		return agent.Tool{}, false, err
+	if err := more.fits(ctx, o, entry.Actor); err != nil {
+		return agent.Tool{}, err
 	}
 	if err := o.remember(ctx, &was, &next); err != nil {
-		return agent.Tool{}, false, err
+		return agent.Tool{}, err
 	}
-	entry.After = agent.Encoded(next)
+	entry.After = auditedTool(next)
 	t, err = o.store.PutTool(ctx, next, was.Revision, &entry)
-	return t, created, err
+	t.Proposals = nil // the inbox shows them
+	return t, err
 }
 
 // mostRaces is how often a change that comes too late is made anew.

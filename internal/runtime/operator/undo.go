@@ -20,6 +20,7 @@ const (
 	opPolicy      = "policy.change"
 	opToolPut     = "tool.put"
 	opToolArchive = "tool.archive"
+	opToolReject  = "tool.reject" // a proposed contract
 	opArchive     = "artifact.archive"
 	opPut         = "artifact.put"
 	opEffects     = "artifact.effects"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -37,7 +38,8 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry 
 	}
 	next := now
 	next.Contract, next.Methods, next.ByPerson, next.ByUse, next.Owner = old.Contract, old.Methods, old.ByPerson, old.ByUse, old.Owner
-	entry.Before, entry.After = agent.Encoded(now), agent.Encoded(next)
+	next.Proposals = contract.StillStricter(now.Proposals, next.Deliverable)
+	entry.Before, entry.After = auditedTool(now), auditedTool(next)
 	return func() error {
 		if err := o.remember(ctx, &now, &next); err != nil {
 			return err

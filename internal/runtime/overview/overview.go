@@ -42,7 +42,7 @@ type Overview struct {
 	roles map[string]*role // guarded by mu, as is all that follows
 	lists lists
 	costs costs
-	waits map[method][]Wait // of the methods that have some
+	waits map[method][]Wait // of the methods that have some, and of roles, without a name
 }
 
 type method struct{ role, name string }
@@ -136,13 +136,16 @@ func (o *Overview) read(ctx context.Context, dirty map[store.Target]bool) error 
 func (o *Overview) readOne(ctx context.Context, r *role, m method) error {
 	if m.name == "" {
 		t, err := o.store.Tool(ctx, m.role)
-		switch {
-		case err == nil:
-			r.tool = &t
-		case errors.Is(err, store.ErrNotFound):
-			r.tool = nil
-		default:
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
+		}
+		delete(o.waits, m)
+		if r.tool = nil; err != nil {
+			return nil
+		}
+		r.tool = &t
+		if waits := waitsOfTool(&t); len(waits) > 0 {
+			o.waits[m] = waits
 		}
 		return nil
 	}

@@ -362,4 +362,27 @@ func TestWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("archived")
+
+	tool := agent.Tool{Role: "r"}
+	tool.Proposals, _ = tool.Proposals.Add(agent.ContractProposal{ID: "prop_1", Owner: "ann", CreatedAt: h.at})
+	put := func() {
+		t.Helper()
+		if _, err := h.store.PutTool(t.Context(), tool, store.AnyRevision, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	want("a contract is proposed", Proposal)
+	h.used("r", 1)
+	want("the role is called", Proposal)
+	tool.Proposals = tool.Proposals.Reject("prop_1")
+	put()
+	want("the contract is rejected")
+	tool.Proposals, _ = tool.Proposals.Add(agent.ContractProposal{ID: "prop_2", Owner: "ann", CreatedAt: h.at})
+	put()
+	want("another one is proposed", Proposal)
+	if err := h.store.Archive(t.Context(), []store.Target{{Role: "r"}}, agent.AuditEntry{ID: "aud_2"}); err != nil {
+		t.Fatal(err)
+	}
+	want("the role is archived")
 }

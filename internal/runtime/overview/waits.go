@@ -16,7 +16,7 @@ import (
 const (
 	Approval   = "approval"   // the current program is not approved, and the policy approval_required asks for it, or it breaks examples for a changed purpose
 	Correction = "correction" // an answer was called wrong, and no program that answers better was found, or none is looked for
-	Proposal   = "proposal"   // who may not operate proposed an example, or judged a call
+	Proposal   = "proposal"   // who may not operate proposed an example, or judged a call, or a program a stricter contract
 	Effects    = "effects"    // the current program reaches, or names, what nobody has approved
 )
 
@@ -25,8 +25,8 @@ type Wait struct {
 	ID     string // stays as long as it waits
 	Kind   string
 	Role   string
-	Method string
-	Of     string // the generation, the example or the call that it is about
+	Method string // "" of a contract, which is the role's
+	Of     string // the generation, the example, the call or the proposal that it is about
 	Since  time.Time
 
 	always bool // whatever the policy
@@ -69,6 +69,17 @@ func (o *Overview) Waits(ctx context.Context, p *agent.Policy) ([]Wait, error) {
 // StandsIn reports whether it waits in the artifact, whatever the policy. What Waits returns may have been decided at another replica meanwhile.
 func (w *Wait) StandsIn(a *agent.Artifact) bool {
 	return slices.ContainsFunc(waitsOf(a), func(now Wait) bool { return now.ID == w.ID })
+}
+
+// waitsOfTool lists the contracts that programs proposed for the role.
+func waitsOfTool(t *agent.Tool) (out []Wait) {
+	if t.Proposals == nil {
+		return nil
+	}
+	for _, p := range t.Proposals.Open {
+		out = append(out, Wait{ID: NewID(Proposal, t.Role, "", p.ID), Kind: Proposal, Role: t.Role, Of: p.ID, Since: p.CreatedAt.UTC().Truncate(time.Millisecond)})
+	}
+	return out
 }
 
 // waitsOf lists what may wait, whatever the policy.

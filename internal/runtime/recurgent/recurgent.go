@@ -153,7 +153,7 @@ func (c *Call) Tools() map[string]ToolInfo {
 // Tool returns the tool of that role, registered or not. Nothing happens until it is called.
 func (c *Call) Tool(role string) *Tool { return &Tool{role: role, call: c} }
 
-// Delegate registers the role with the contract, or reuses it when the registry has it, and returns its tool.
+// Delegate registers the role with the contract, or makes the registered one stricter, and returns its tool, whose calls are held to the contract.
 // A contract that makes no sense is reported by the tool's first call.
 func (c *Call) Delegate(role string, k Contract) *Tool {
 	params := struct {

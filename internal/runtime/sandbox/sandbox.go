@@ -106,7 +106,7 @@ type Host interface {
 	Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
 	// Refuse notes a call that cannot be made, for arguments without a JSON form; a text stands in the place of each.
 	Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome
-	// Delegate registers or reuses the role with the contract; the program gets the error.
+	// Delegate registers the role with the contract, or makes the registered one stricter; the program gets the error.
 	Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError
 	// Predict asks the model for the outputs of a signature; the program gets the error.
 	Predict(ctx context.Context, signature, inputs json.RawMessage) (json.RawMessage, *AuthoredError)

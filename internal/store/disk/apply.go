@@ -123,5 +123,5 @@ func sameContract(a, b *agent.Tool) bool {
 		return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
 	}
 	return a.Purpose == b.Purpose && same(a.Deliverable, b.Deliverable) && same(a.Acceptance, b.Acceptance) && same(a.FailurePolicy, b.FailurePolicy) &&
-		same(a.Signature, b.Signature) && len(a.Methods) == 0 && len(b.Methods) == 0
+		same(a.Signature, b.Signature) && len(a.Methods) == 0 && len(b.Methods) == 0 && a.Proposals == b.Proposals
 }

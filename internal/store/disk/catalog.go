@@ -76,6 +76,11 @@ func compactTool(t *agent.Tool) *agent.Tool {
 		compactContract(&c)
 		t.Methods[k] = c
 	}
+	if t.Proposals != nil {
+		for i := range t.Proposals.Open {
+			compactContract(&t.Proposals.Open[i].Contract)
+		}
+	}
 	return t
 }
 

@@ -25,6 +25,7 @@ func TestSameContract(t *testing.T) {
 		"acceptance":               {func(x *agent.Tool) { x.Acceptance = slices.Clone(x.Acceptance) }, false},
 		"failure policy":           {func(x *agent.Tool) { x.FailurePolicy = nil }, false},
 		"signature":                {func(x *agent.Tool) { x.Signature = x.Signature[:3] }, false},
+		"a rejected proposal":      {func(x *agent.Tool) { x.Proposals = &agent.Proposals{Rejected: []string{"a"}} }, false},
 		"a method with a contract": {func(x *agent.Tool) { x.Methods = map[string]agent.Contract{"m": {}} }, false},
 	} {
 		changed := *old

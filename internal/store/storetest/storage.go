@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -151,6 +152,23 @@ func (r *rig) storedTools(before *[]store.OwnerBytes) {
 	example := agent.Example{ID: "ex_1", By: "ben", Args: []json.RawMessage{json.RawMessage(`[1, 2]`)}, Expect: agent.Expectation{Value: json.RawMessage(`3`)}, Note: strings.Repeat("n", 10), State: agent.ExampleActive}
 	change("an example", agent.ArtifactChange{Example: &example}, store.Bytes{Examples: 256 + 10 + 5 + 1})
 	change("the example dropped", agent.ArtifactChange{DropExample: "ex_1"}, store.Bytes{Examples: -256 - 10 - 5 - 1})
+
+	tool, err := r.s.Tool(r.ctx, "calculator")
+	r.ok(err)
+	proposal := agent.ContractProposal{ID: "prop_1", Checked: "1", Contract: agent.Contract{Purpose: "sums", Deliverable: json.RawMessage(`{"type":"number"}`)}, Owner: "ben", By: "desk.ask", CreatedAt: r.clock.now().UTC()}
+	tool.Proposals, _ = tool.Proposals.Add(proposal)
+	tool, err = r.s.PutTool(r.ctx, tool, tool.Revision, nil)
+	r.ok(err)
+	r.grew("a proposed contract", "ben", &was, store.Bytes{Tools: 256 + 6 + 1 + 8 + 4 + 17})
+	r.everyWay(func() {
+		if kept, err := r.s.Tool(r.ctx, "calculator"); err != nil || kept.Proposals.Of("ben") == nil || !bytes.Equal(agent.Encoded(kept.Proposals), agent.Encoded(tool.Proposals)) {
+			r.Errorf("the tool has %+v, %v", kept.Proposals, err)
+		}
+	})
+	tool.Proposals = nil
+	_, err = r.s.PutTool(r.ctx, tool, store.AnyRevision, nil)
+	r.ok(err)
+	r.grew("no proposed contract", "ben", &was, store.Bytes{Tools: -(256 + 6 + 1 + 8 + 4 + 17)})
 
 	targets := []store.Target{{Role: "calculator"}}
 	gone := was

@@ -27,7 +27,8 @@ func (p *page) signIn(token string) {
 func TestOpsInbox(t *testing.T) {
 	const eves, cals = "0123456789abcdef-eve", "0123456789abcdef-cal"
 	reaches := rig.Program("\t_ = \"https://evil.example.org/x\"\n\treturn 1, nil")
-	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60}, "echo.m": {rig.ProgEcho}, "movies.find": {rig.ProgMoviesWeak}})
+	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60}, "echo.m": {rig.ProgEcho}, "movies.find": {rig.ProgMoviesWeak},
+		"office.gather": {rig.Program("\tcall.Delegate(\"cinema\", recurgent.Contract{Deliverable: map[string]any{\"type\": \"array\", \"min_items\": 1}})\n\treturn call.Args, nil")}})
 	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve "+eves+"\ncal "+cals+" scopes=read,call\n"))
 	eve, cal := d.As(eves), d.As(cals)
 	p := newBrowser(t).open(t, "eve", d.URL, nil)
@@ -60,6 +61,17 @@ func TestOpsInbox(t *testing.T) {
 	decide("proposal", "Accept the example", "echo.m", "(1)", "by cal")
 	if list := eve.Get(rig.MethodPath("echo", "m") + "/examples")["examples"].([]any); len(list) != 1 || list[0].(object)["state"] != "active" {
 		t.Errorf("after the proposal was accepted: %v", list)
+	}
+
+	// A contract that a program proposed.
+	eve.Do(201, "PUT", "/v1/tools/cinema", object{"purpose": "movies", "deliverable": object{"type": "array"}})
+	eve.Call(eve.Session("office"), "gather")
+	open("proposal", "cinema", "office.gather", "min_items", "a call of eve")
+	p.click("ul.entries > li:has-text('cinema') >> " + button("Accept the contract"))
+	p.click("dialog >> " + button("Accept the contract"))
+	p.gone("ul.entries > li:has-text('cinema')")
+	if tool := eve.Get("/v1/tools/cinema"); !rig.Equal(object{"type": "array", "min_items": 1.0}, tool["deliverable"]) {
+		t.Errorf("after the contract was accepted: %v", tool)
 	}
 
 	// Effects that are new.

@@ -362,6 +362,30 @@ func TestDelegatedContractsHaveRoom(t *testing.T) {
 	}
 }
 
+// A contract that waits for a person is of the owner whose call it was, and has room in that owner's share alone.
+func TestProposedContractsHaveRoom(t *testing.T) {
+	t.Parallel()
+	delegates := rig.Program("\tfor i := range 12 {\n\t\tcall.Delegate(fmt.Sprint(\"role\", i), recurgent.Contract{Purpose: strings.Repeat(\"p\", 5000), Deliverable: map[string]any{\"type\": \"array\"}})\n\t}\n\treturn call.Arg(0, \"n\"), nil", "fmt", "strings")
+	c := newCrowd(t, rig.NewModel(t, rig.Script{"clerk.delegates": {delegates}}))
+	for i := range 12 {
+		c.op.Do(http.StatusCreated, http.MethodPut, fmt.Sprint("/v1/tools/role", i), map[string]any{"purpose": "of op"})
+	}
+	before := storedOf(c.op, "op")["tools"]
+	s := c.ben.Session("clerk")
+	var got rig.Reply
+	for i := range 3 {
+		got = c.ben.Call(s, "delegates", i)
+		c.ben.WantValue(got, i, "")
+	}
+	waiting := len(c.op.List("/v1/inbox?kind=proposal"))
+	if bytes := storedOf(c.op, "ben")["tools"].(float64); waiting < 4 || waiting >= 8 || bytes < 4*5000 || bytes > 36<<10 || storedOf(c.op, "op")["tools"] != before {
+		t.Errorf("%d contracts wait, ben has %v bytes, op %v, before %v", waiting, bytes, storedOf(c.op, "op")["tools"], before)
+	}
+	if e := c.op.LogOf(got); !strings.Contains(fmt.Sprint(e["warnings"]), "no room to keep it") {
+		t.Errorf("the log warns of %v", e["warnings"])
+	}
+}
+
 // Calls that wait together have room together: what waits is held against the share, and what there is no room for in the end is left out.
 func TestWaitingCallsHaveRoom(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -67,6 +68,15 @@ func auditedOperations(eve, cal *rig.Daemon, release func()) []audited {
 	on := func(action string, body map[string]any) audited {
 		return audited{action + "Artifact", "artifact." + action, true, true, post(method+"/"+action, body)}
 	}
+	wish := func(least int, decision string) func() {
+		return func() {
+			eve.Do(http.StatusCreated, http.MethodPut, fmt.Sprint("/v1/tools/wish", least), map[string]any{"purpose": "wishes"})
+			eve.Call(id, "wants", least)
+			waits := eve.List(fmt.Sprint("/v1/inbox?kind=proposal&role=wish", least))
+			k, _ := waits[0]["evidence"].(map[string]any)["contract"].(map[string]any)
+			eve.Do(http.StatusOK, http.MethodPost, fmt.Sprintf("/v1/tools/wish%d/proposals/%s/%s", least, k["id"], decision), map[string]any{})
+		}
+	}
 	newest := func() string { return eve.List("/v1/maintenance/audit")[0]["id"].(string) }
 	return []audited{
 		{"cancelCall", "call.cancel", false, false, func() {
@@ -79,6 +89,8 @@ func auditedOperations(eve, cal *rig.Daemon, release func()) []audited {
 		{"putExamples", "examples.put", true, true, do(http.StatusOK, http.MethodPut, method+"/examples", map[string]any{"examples": []any{map[string]any{"args": []any{"a"}, "expect": map[string]any{"value": "hello a"}}}})},
 		{"acceptExample", "example.accept", true, true, func() { eve.Do(http.StatusOK, http.MethodPost, method+"/examples/"+propose(proposed)+"/accept", nil) }},
 		{"rejectExample", "example.reject", true, true, func() { eve.Do(http.StatusOK, http.MethodPost, method+"/examples/"+propose(refused)+"/reject", nil) }},
+		{"acceptContract", "tool.put", true, true, wish(1, "accept")},
+		{"rejectContract", "tool.reject", true, false, wish(2, "reject")},
 		{"putTool", "tool.put", true, true, do(http.StatusOK, http.MethodPut, tool, map[string]any{"purpose": "greets"})},
 		{"putProgram", "artifact.put", true, true, do(http.StatusOK, http.MethodPut, method, map[string]any{"code": rig.Program("\treturn \"hello \" + call.Arg(0, \"who\").(string), nil\n\t// again")})},
 		{"putEffects", "artifact.effects", true, true, do(http.StatusOK, http.MethodPut, method+"/effects", map[string]any{"hosts": []string{"a.example.org"}})},
@@ -149,6 +161,7 @@ func TestEveryOperationIsAudited(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{
 		"clerk.greet": {rig.Program("\treturn \"hello \" + call.Arg(0, \"who\").(string), nil")},
 		"clerk.slow":  {rig.Held(rig.ProgEcho)},
+		"clerk.wants": {rig.Program("\tcall.Delegate(fmt.Sprint(\"wish\", call.Arg(0, \"least\")), recurgent.Contract{Deliverable: map[string]any{\"min_items\": call.Arg(0, \"least\")}})\n\treturn 1, nil", "fmt")},
 		"low.m":       {rig.Program("\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil")},
 	})
 	file := filepath.Join(t.TempDir(), "tokens")

@@ -37,6 +37,8 @@ func plan() map[string]matrixRow {
 		"judgeCall":        {body: `{"verdict": "right"}`},
 		"getVerdict":       {fresh: (*side).proposal},
 		"dropVerdict":      {fresh: (*side).proposal},
+		"acceptContract":   {fresh: (*side).wishes},
+		"rejectContract":   {fresh: (*side).wishes},
 		"acceptExample":    {fresh: (*side).proposal},
 		"rejectExample":    {fresh: (*side).proposal},
 		"putExamples":      {body: `{"examples": [{"args": [1], "expect": {"value": 1}}]}`, elsewhere: 200},

@@ -132,7 +132,7 @@ func (s *side) as(token, method, path string, v any) map[string]any {
 // share makes what all people of the namespace share.
 func (s *side) share() {
 	in := s.token[len(s.token)-len("a.15")]
-	for _, name := range []string{"clerk", "shelf", "old", "low"} {
+	for _, name := range []string{"clerk", "shelf", "old", "low", "wish"} {
 		s.ids[name] = name + "-" + string(in)
 	}
 	for _, name := range []string{"qa", "weather"} {
@@ -141,6 +141,7 @@ func (s *side) share() {
 	s.do("PUT", "/v1/tools/{clerk}", map[string]any{"purpose": s.shared})
 	s.do("PUT", "/v1/tools/{shelf}", map[string]any{"purpose": s.shared})
 	s.do("PUT", "/v1/tools/{clerk}/methods/greet", map[string]any{"code": rig.ProgGiven})
+	s.do("PUT", "/v1/tools/{clerk}/methods/wants", map[string]any{"code": rig.Program("\tcall.Delegate(call.Arg(0, \"role\").(string), recurgent.Contract{Deliverable: map[string]any{\"required\": []string{\"" + s.shared + "\"}}})\n\treturn 1, nil")})
 	s.do("PUT", "/v1/tools/{shelf}/methods/m", map[string]any{"code": rig.ProgGiven, "reason": s.shared})
 	s.do("PUT", "/v1/tools/{shelf}/methods/m", map[string]any{"code": rig.ProgEcho})
 	s.do("PUT", "/v1/tools/{old}", map[string]any{"purpose": s.shared})
@@ -203,6 +204,18 @@ func (s *side) proposal() {
 	}
 }
 
+// wishes has a program propose a contract, anew where that was decided.
+func (s *side) wishes() {
+	s.w.send(s.t, "DELETE", s.fill("/v1/tools/{wish}"), "", s.token, nil) // 404 where there is none
+	s.do("PUT", "/v1/tools/{wish}", map[string]any{"purpose": s.shared})
+	s.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "wants", "args": []any{"{wish}"}})
+	waits := s.do("GET", "/v1/inbox?kind=proposal&role={wish}", nil)["data"].([]any)
+	if len(waits) != 1 {
+		s.t.Fatalf("there waits %v", waits)
+	}
+	s.ids["contract"] = waits[0].(map[string]any)["evidence"].(map[string]any)["contract"].(map[string]any)["id"].(string)
+}
+
 func (s *side) connection() {
 	s.do("PUT", "/v1/connections/{weather}", map[string]any{"description": s.shared, "hosts": []string{"a.example.org"}, "methods": []string{"GET"}, "roles": []string{"*"}, "auth": map[string]any{"type": "bearer", "secret": "swordfish"}})
 }
@@ -257,10 +270,10 @@ func (s *side) fill(text string) string {
 	}
 	x := s.ids
 	return strings.NewReplacer("/sessions/{id}", "/sessions/"+x["session"], "/files/{id}", "/files/"+x["file"], "/audit/{id}", "/audit/"+x["entry"],
-		"{role}/methods/{method}/examples/{id}", x["clerk"]+"/methods/greet/examples/"+x["example"], "/recommendations/{id}", "/recommendations/"+x["recommendation"],
+		"{role}/methods/{method}/examples/{id}", x["clerk"]+"/methods/greet/examples/"+x["example"], "{role}/proposals/{id}", x["wish"]+"/proposals/"+x["contract"], "/recommendations/{id}", "/recommendations/"+x["recommendation"],
 		"/patterns/{role}", "/patterns/"+x["low"], "/namespaces/{name}", "/namespaces/spare", "/signatures/{name}", "/signatures/"+x["qa"], "/connections/{name}", "/connections/"+x["weather"], "/functions/{name}", "/functions/"+x["clerk"]+"__greet",
 		"{call_id}", x["call"], "{role}", x["shelf"], "/methods/{method}", "/methods/m", "{code}", "not_found",
-		"{file_id}", x["file"], "{entry}", x["entry"], "{recommendation}", x["recommendation"], "{session}", x["session"], "{clerk}", x["clerk"], "{shelf}", x["shelf"], "{old}", x["old"], "{low}", x["low"], "{qa}", x["qa"], "{weather}", x["weather"], "{call}", x["call"]).Replace(text)
+		"{file_id}", x["file"], "{entry}", x["entry"], "{recommendation}", x["recommendation"], "{session}", x["session"], "{clerk}", x["clerk"], "{shelf}", x["shelf"], "{old}", x["old"], "{low}", x["low"], "{wish}", x["wish"], "{qa}", x["qa"], "{weather}", x["weather"], "{call}", x["call"]).Replace(text)
 }
 
 // known are the ids of what the side has. Names may come to be used elsewhere, too.

@@ -49,6 +49,8 @@ function Evidence({ of }) {
       ['Not approved', beyond],
       ['Correction', e.correction && e.correction.state !== 'none' && html`<${Badge} text=${e.correction.state} /> ${e.correction.last_error || ''}`],
       ['Example', e.example && html`<code>(${args(e.example.args, e.example.kwargs, 80)})</code> expects <code>${json(e.example.expect, 80)}</code>${e.example.by ? ` by ${e.example.by}` : ''}`],
+      ['Contract', e.contract && html`<code>${json(e.contract.proposed.deliverable, 200)}</code>${e.contract.proposed.purpose ? html` <span class="quiet">“${e.contract.proposed.purpose}”</span>` : null} by a call of ${e.contract.owner}`],
+      ['Instead of', e.contract && html`<code>${json(e.contract.kept.deliverable ?? null, 200)}</code>${e.contract.kept.purpose ? html` <span class="quiet">“${e.contract.kept.purpose}”</span>` : null}${e.contract.by_person ? ', a person’s' : ''}`],
       ['Reason', of.kind === 'recommendation' && e.reason],
       ['Proposal', e.proposal && html`${words(e.proposal.action || e.proposal.constraint)} <code>${json(e.proposal.value ?? e.proposal.deliverable, 120)}</code>`],
       ['Would fail', e.simulation && `${e.simulation.would_fail} of ${e.simulation.checked} checked calls`],

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"slices"
+	"time"
+)
+
+// Bounds of what programs propose of one role.
+const (
+	maxProposals = 8  // that wait, one of each owner
+	maxRejected  = 64 // that are remembered
+)
+
+// Proposals are contracts that programs asked for and that a person decides on. A nil *Proposals has none; one that is kept does not change.
+type Proposals struct {
+	Open     []ContractProposal `json:"open,omitempty"`
+	Rejected []string           `json:"rejected,omitempty"` // what is checked in the newest ones that a person rejected, the oldest first
+}
+
+// A ContractProposal is a contract that a program asked for and that a person decides on.
+type ContractProposal struct {
+	ID        string    `json:"id"`      // the same for the same contract
+	Checked   string    `json:"checked"` // the same for deliverables that are checked the same way
+	Contract  Contract  `json:"contract"`
+	Owner     string    `json:"owner"` // whose call it was
+	By        string    `json:"by"`    // role.method of the program
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Find returns the open proposal of that id, nil where there is none.
+func (p *Proposals) Find(id string) *ContractProposal {
+	if p == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(p.Open, func(o ContractProposal) bool { return o.ID == id }); i >= 0 {
+		return &p.Open[i]
+	}
+	return nil
+}
+
+// Of returns the owner's open proposal, nil where there is none.
+func (p *Proposals) Of(owner string) *ContractProposal {
+	if p == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(p.Open, func(o ContractProposal) bool { return o.Owner == owner }); i >= 0 {
+		return &p.Open[i]
+	}
+	return nil
+}
+
+// Known reports whether a contract that is checked that way waits, or was rejected.
+func (p *Proposals) Known(checked string) bool {
+	return p != nil && (slices.Contains(p.Rejected, checked) || slices.ContainsFunc(p.Open, func(o ContractProposal) bool { return o.Checked == checked }))
+}
+
+// Add returns the proposals with the new one in the place of its owner's; ok is false where as many wait as may.
+func (p *Proposals) Add(o ContractProposal) (next *Proposals, ok bool) {
+	next = p.Keep(func(old *ContractProposal) bool { return old.Owner != o.Owner })
+	if next == nil {
+		next = &Proposals{}
+	}
+	if len(next.Open) >= maxProposals {
+		return p, false
+	}
+	next.Open = append(next.Open, o)
+	return next, true
+}
+
+// Reject returns the proposals without the open one of that id, of which is remembered what it checks.
+func (p *Proposals) Reject(id string) *Proposals {
+	rejected := p.Find(id)
+	if rejected == nil {
+		return p
+	}
+	next := p.Keep(func(o *ContractProposal) bool { return o != rejected })
+	if next == nil {
+		next = &Proposals{}
+	}
+	next.Rejected = append(next.Rejected, rejected.Checked)
+	if more := len(next.Rejected) - maxRejected; more > 0 {
+		next.Rejected = next.Rejected[more:]
+	}
+	return next
+}
+
+// Keep returns the proposals with those of the open ones that still count; nil for none at all.
+func (p *Proposals) Keep(counts func(o *ContractProposal) bool) *Proposals {
+	if p == nil {
+		return nil
+	}
+	next := &Proposals{Rejected: slices.Clone(p.Rejected)}
+	for i := range p.Open {
+		if counts(&p.Open[i]) {
+			next.Open = append(next.Open, p.Open[i])
+		}
+	}
+	if len(next.Open)+len(next.Rejected) == 0 {
+		return nil
+	}
+	return next
+}

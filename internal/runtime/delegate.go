@@ -1,0 +1,188 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/storage"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+const (
+	maxStrengthened = 8        // contracts of known roles that one run of a program changes
+	maxProposed     = 16 << 10 // bytes of a contract that waits for a person: every call of the role reads it
+	mostToolRaces   = 20       // every call of a role counts on its entry
+)
+
+// Delegate has the calls that the program makes through the returned tool held to the contract. The registry keeps the contract where it says more than
+// the kept one.
+func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *sandbox.AuthoredError {
+	if h.recorded {
+		return nil
+	}
+	h.changes++
+	if err := agent.CheckName("role", role); err != nil {
+		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: err.Error()}
+	}
+	var k agent.Contract
+	if err := json.Unmarshal(raw, &k); err != nil {
+		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract is not readable: " + err.Error()}
+	}
+	k.Signature = nil
+	if _, odd, err := contract.CompileTolerant(k.Deliverable); err != nil {
+		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract's deliverable cannot be checked: " + err.Error()}
+	} else if len(odd) > 0 {
+		h.warnings = append(h.warnings, "delegated contract for "+role+": "+odd[0].Error())
+	}
+	if h.delegated == nil {
+		h.delegated = map[string]*agent.Contract{}
+	}
+	h.delegated[role] = &k
+	if h.dry {
+		return nil
+	}
+	return h.register(ctx, role, &k)
+}
+
+// register puts into the registry what the delegated contract says more than the kept one.
+func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sandbox.AuthoredError {
+	for range mostToolRaces {
+		was, err := h.call.r.store.Tool(ctx, role)
+		known := err == nil
+		if !known && !errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		next := agent.Tool{Role: role, Contract: *k, Owner: h.call.owner, CreatedAt: h.call.r.o.Now()}
+		if known {
+			var more bool
+			if next, more = h.strengthened(was, k); !more {
+				return nil
+			}
+		}
+		if reason := h.hinders(ctx, was, next, known); reason != "" {
+			h.holdsAlone(role, reason)
+			return nil
+		}
+		_, err = h.call.r.store.PutTool(ctx, next, was.Revision, nil)
+		switch {
+		case err == nil:
+			h.registered(was, next)
+			return nil
+		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrExists):
+		case known:
+			h.holdsAlone(role, "the registry could not keep it")
+			return nil
+		default:
+			return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the tool could not be registered"}
+		}
+	}
+	return nil // the next delegation registers it
+}
+
+// registered notes a change of the registry.
+func (h *host) registered(was, next agent.Tool) {
+	if was.Revision > 0 {
+		h.kept++
+	}
+	if o := next.Proposals.Of(h.call.owner); o != nil && was.Proposals.Find(o.ID) == nil {
+		h.warnings = append(h.warnings, "the stricter contract for "+next.Role+" waits for a person's decision in the inbox")
+	}
+}
+
+func (h *host) holdsAlone(role, reason string) {
+	h.warnings = append(h.warnings, "the delegated contract for "+role+" holds for this call alone, "+reason)
+}
+
+// hinders returns why the registry does not take the change, "" for nothing.
+func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) string {
+	if known && h.kept >= maxStrengthened {
+		return fmt.Sprintf("one run of a program changes at most %d contracts", maxStrengthened)
+	}
+	var grown store.Sums
+	store.ToolBytes(&next, grown.Add)
+	if known {
+		store.ToolBytes(&was, func(owner string, b store.Bytes) { grown.Add(owner, store.Bytes{}.Minus(b)) })
+	}
+	var full *storage.FullError
+	if more := grown.Of(h.call.owner); more.Tools > 0 && errors.As(h.call.r.Room(ctx, h.call.owner, more), &full) {
+		return "there is no room to keep it: " + full.Error()
+	}
+	return ""
+}
+
+// strengthened returns the tool with what the contract says more: in its own contract, or as a proposal where that is another's to change. more is false
+// where it says nothing more.
+func (h *host) strengthened(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
+	most := maxProposed
+	if h.owns(&t) {
+		most = contract.MaxTermsBytes
+		next, more = improved(t, k)
+	} else {
+		next, more = h.proposed(t, k)
+	}
+	if size := len(k.Purpose) + len(k.Deliverable) + len(k.Acceptance) + len(k.FailurePolicy); more && size > most {
+		h.holdsAlone(t.Role, fmt.Sprintf("it has %d bytes, at most %d are kept", size, most))
+		return t, false
+	}
+	return next, more
+}
+
+// owns reports whether the program may change the tool's contract itself: no person made that, and the program, its call and the contract are of one owner.
+func (h *host) owns(t *agent.Tool) bool {
+	r := h.call.asker()
+	return !t.ByPerson && (r.SeesAll() || t.Owner == r.Owner && h.program != nil && h.program.Owner == r.Owner)
+}
+
+// improved returns the tool with the contract where that is stricter or nobody had registered the tool, and else with the parts that its own one lacks.
+func improved(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
+	over, under := &t.Contract, k
+	if t.ByUse && !k.Empty() || stricter(k, &t.Contract) {
+		over, under = under, over
+	}
+	merged, _ := contract.Merge(contract.Layers{Call: over, Role: under})
+	if merged == nil || sameTerms(merged, &t.Contract) {
+		return t, false
+	}
+	t.Contract, t.ByUse = *merged, false
+	t.Proposals = contract.StillStricter(t.Proposals, t.Deliverable)
+	return t, true
+}
+
+// proposed returns the tool with the contract as a proposal where that is stricter than the tool's, and than what the owner proposed before.
+func (h *host) proposed(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
+	waits := t.Proposals.Of(h.call.owner)
+	if waits != nil && bytes.Equal(waits.Contract.Deliverable, k.Deliverable) || !stricter(k, &t.Contract) || waits != nil && !stricter(k, &waits.Contract) {
+		return t, false
+	}
+	o := agent.ContractProposal{ID: "prop_" + short(contract.Fingerprint(k)), Checked: short(contract.CheckedFingerprint(k)), Contract: *k, Owner: h.call.owner,
+		By: h.call.role + "." + h.call.method, CreatedAt: h.call.r.o.Now().UTC()}
+	if t.Proposals.Known(o.Checked) {
+		return t, false
+	}
+	t.Proposals, more = t.Proposals.Add(o)
+	if !more {
+		h.holdsAlone(t.Role, "as many proposals wait as may")
+	}
+	return t, more
+}
+
+// short is the end of a fingerprint, long enough for the proposals of one role.
+func short(fingerprint string) string {
+	const digits = 24
+	return fingerprint[max(0, len(fingerprint)-digits):]
+}
+
+func stricter(k, than *agent.Contract) bool {
+	return !bytes.Equal(k.Deliverable, than.Deliverable) && contract.Stricter(k.Deliverable, than.Deliverable)
+}
+
+func sameTerms(a, b *agent.Contract) bool {
+	return a.Purpose == b.Purpose && bytes.Equal(a.Deliverable, b.Deliverable) && bytes.Equal(a.Acceptance, b.Acceptance) &&
+		bytes.Equal(a.FailurePolicy, b.FailurePolicy) && bytes.Equal(a.Signature, b.Signature)
+}

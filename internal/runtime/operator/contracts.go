@@ -1,0 +1,83 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"net/url"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// ContractEvidence is a contract that a program proposed, and the one in its place now.
+type ContractEvidence struct {
+	ID       string         `json:"id"`
+	Proposed agent.Contract `json:"proposed"`
+	Kept     agent.Contract `json:"kept"` // the role's
+	ByPerson bool           `json:"by_person"`
+	By       string         `json:"by"`    // role.method of the program
+	Owner    string         `json:"owner"` // whose call it was
+}
+
+// contractProposed says which contract was proposed, nil where that is decided or another's to see.
+func (o *Operator) contractProposed(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery) (*Waiting, error) {
+	t, err := o.store.Tool(ctx, w.Role)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	p := t.Proposals.Find(w.Of)
+	if p == nil || q.Sees != nil && p.Owner != q.Owner {
+		return nil, nil //nolint:nilnil // it is gone
+	}
+	out.Summary = "a program of " + runtime.Clip(p.By, 200) + " delegates with a contract that is stricter than the role's"
+	out.Evidence = ProposalEvidence{Contract: &ContractEvidence{ID: p.ID, Proposed: p.Contract, Kept: t.Contract, ByPerson: t.ByPerson, By: p.By, Owner: p.Owner}}
+	path, command := "/v1/tools/"+url.PathEscape(w.Role)+"/proposals/"+url.PathEscape(p.ID), "recurgentd tools contract "
+	names := " " + why.Argument(w.Role) + " " + why.Argument(p.ID)
+	out.offer("accept the contract", "POST", path+"/accept", "{}", command+"accept"+names)
+	out.offer("reject the contract", "POST", path+"/reject", "{}", command+"reject"+names)
+	return out, nil
+}
+
+// A ContractDecision is what a person makes of a proposed contract.
+type ContractDecision struct {
+	Role, ID string
+	Accept   bool // or reject
+	Actor    string
+}
+
+// DecideContract puts the proposed contract in the place of the role's, as PutTool does, or rejects it: it is not proposed again. store.ErrNotFound when there is no
+// proposal of that id.
+func (o *Operator) DecideContract(ctx context.Context, q ContractDecision) (t agent.Tool, err error) {
+	err = untilUnraced(store.AnyRevision, func() error {
+		t, err = o.decideContract(ctx, q)
+		return err
+	})
+	return t, err
+}
+
+func (o *Operator) decideContract(ctx context.Context, q ContractDecision) (agent.Tool, error) {
+	was, err := o.store.Tool(ctx, q.Role)
+	if err != nil {
+		return agent.Tool{}, err
+	}
+	p := was.Proposals.Find(q.ID)
+	if p == nil {
+		return agent.Tool{}, store.ErrNotFound
+	}
+	next := was
+	if !q.Accept {
+		entry := o.audit(q.Actor, opToolReject, q.Role, q.ID)
+		entry.Before, entry.Undo = agent.Encoded(p), "PUT /v1/tools/"+url.PathEscape(q.Role)+" with the contract that was proposed"
+		next.Proposals = was.Proposals.Reject(q.ID)
+		t, err := o.store.PutTool(ctx, next, was.Revision, &entry)
+		t.Proposals = nil
+		return t, err
+	}
+	merged, _ := contract.Merge(contract.Layers{Call: &p.Contract, Role: &was.Contract})
+	next.Contract, next.Owner, next.ByPerson, next.ByUse = *merged, q.Actor, true, false
+	return o.replaceTool(ctx, was, next, o.audit(q.Actor, opToolPut, q.Role, q.ID))
+}

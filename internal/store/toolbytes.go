@@ -1,0 +1,28 @@
+package store
+
+import "github.com/recurgentd/recurgentd/internal/agent"
+
+// ToolBytes adds what a registered role takes: its contracts are of who registered it, proposed ones of who made the calls. nil takes nothing.
+func ToolBytes(t *agent.Tool, add func(owner string, b Bytes)) {
+	if t == nil {
+		return
+	}
+	n := roleFixed + contractBytes(&t.Contract)
+	for name, c := range t.Methods {
+		n += int64(len(name)) + contractBytes(&c)
+	}
+	if p := t.Proposals; p != nil {
+		for _, checked := range p.Rejected {
+			n += int64(len(checked))
+		}
+		for i := range p.Open {
+			o := &p.Open[i]
+			add(o.Owner, Bytes{Tools: roleFixed + int64(len(o.ID)+len(o.Checked)+len(o.By)) + contractBytes(&o.Contract)})
+		}
+	}
+	add(t.Owner, Bytes{Tools: n})
+}
+
+func contractBytes(c *agent.Contract) int64 {
+	return int64(len(c.Purpose)) + jsonBytes(c.Deliverable, c.Acceptance, c.FailurePolicy, c.Signature)
+}
