@@ -74,6 +74,21 @@ func (e ArtifactShownTo) Valid() bool {
 	}
 }
 
+// Defines values for ArtifactStale.
+const (
+	ArtifactStalePurpose ArtifactStale = "purpose"
+)
+
+// Valid indicates whether the value is a known member of the ArtifactStale enum.
+func (e ArtifactStale) Valid() bool {
+	switch e {
+	case ArtifactStalePurpose:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ArtifactSummaryLifecycleState.
 const (
 	ArtifactSummaryLifecycleStateCandidate ArtifactSummaryLifecycleState = "candidate"
@@ -110,6 +125,21 @@ func (e ArtifactSummaryShownTo) Valid() bool {
 	case ArtifactSummaryShownToEveryone:
 		return true
 	case ArtifactSummaryShownToOwner:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ArtifactSummaryStale.
+const (
+	ArtifactSummaryStalePurpose ArtifactSummaryStale = "purpose"
+)
+
+// Valid indicates whether the value is a known member of the ArtifactSummaryStale enum.
+func (e ArtifactSummaryStale) Valid() bool {
+	switch e {
+	case ArtifactSummaryStalePurpose:
 		return true
 	default:
 		return false
@@ -176,6 +206,21 @@ func (e CallProgramEngine) Valid() bool {
 	case CallProgramEngineSsa:
 		return true
 	case CallProgramEngineYaegi:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CallProgramStale.
+const (
+	CallProgramStalePurpose CallProgramStale = "purpose"
+)
+
+// Valid indicates whether the value is a known member of the CallProgramStale enum.
+func (e CallProgramStale) Valid() bool {
+	switch e {
+	case CallProgramStalePurpose:
 		return true
 	default:
 		return false
@@ -755,6 +800,21 @@ func (e LogEntryProgramEngine) Valid() bool {
 	case LogEntryProgramEngineSsa:
 		return true
 	case LogEntryProgramEngineYaegi:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LogEntryProgramStale.
+const (
+	LogEntryProgramStalePurpose LogEntryProgramStale = "purpose"
+)
+
+// Valid indicates whether the value is a known member of the LogEntryProgramStale enum.
+func (e LogEntryProgramStale) Valid() bool {
+	switch e {
+	case LogEntryProgramStalePurpose:
 		return true
 	default:
 		return false
@@ -1616,6 +1676,21 @@ func (e ProgramSource) Valid() bool {
 	case ProgramSourcePersisted:
 		return true
 	case ProgramSourceRepaired:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProgramStale.
+const (
+	ProgramStalePurpose ProgramStale = "purpose"
+)
+
+// Valid indicates whether the value is a known member of the ProgramStale enum.
+func (e ProgramStale) Valid() bool {
+	switch e {
+	case ProgramStalePurpose:
 		return true
 	default:
 		return false
@@ -2543,6 +2618,9 @@ type Artifact struct {
 	// AuthoredErrorCount Calls that ended in an error which the program returned itself, such as invalid_input: neither successes nor failures.
 	AuthoredErrorCount int `json:"authored_error_count"`
 
+	// BreaksExamples Active examples that the current program does not hold: it was written for a changed purpose, and waits for a person.
+	BreaksExamples *int `json:"breaks_examples,omitempty"`
+
 	// BrokenExamples Examples that a person's operation broke.
 	BrokenExamples      *[]string `json:"broken_examples,omitempty"`
 	CacheabilityReason  string    `json:"cacheability_reason"`
@@ -2588,11 +2666,14 @@ type Artifact struct {
 	Native *NativeState `json:"native,omitempty"`
 
 	// Owner Whose call, or operation, its first program was written for. Absent without `operate`, and where an earlier version wrote it.
-	Owner            *string `json:"owner,omitempty"`
-	Pinned           *bool   `json:"pinned,omitempty"`
-	PromptVersion    string  `json:"prompt_version"`
-	QuarantineReason *string `json:"quarantine_reason,omitempty"`
-	Quarantined      *bool   `json:"quarantined,omitempty"`
+	Owner         *string `json:"owner,omitempty"`
+	Pinned        *bool   `json:"pinned,omitempty"`
+	PromptVersion string  `json:"prompt_version"`
+
+	// PurposeCheckedAt When the model last said that the current program does what the method is for, after a person had changed that; absent where it has not.
+	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"`
+	QuarantineReason *string    `json:"quarantine_reason,omitempty"`
+	Quarantined      *bool      `json:"quarantined,omitempty"`
 
 	// RecentFailureRate Of the current generation's last 20 counted calls.
 	RecentFailureRate     float64      `json:"recent_failure_rate"`
@@ -2610,8 +2691,11 @@ type Artifact struct {
 	Sequence int `json:"sequence"`
 
 	// ShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
-	ShownTo      *ArtifactShownTo `json:"shown_to,omitempty"`
-	SuccessCount int              `json:"success_count"`
+	ShownTo *ArtifactShownTo `json:"shown_to,omitempty"`
+
+	// Stale purpose: a person has changed the purpose, the acceptance or the failure policy since what answers was made or checked; the next call asks the model. Absent where that is not so.
+	Stale        *ArtifactStale `json:"stale,omitempty"`
+	SuccessCount int            `json:"success_count"`
 
 	// UnkeptCalls Calls that new programs answered which were not kept, while this was switched off or quarantined.
 	UnkeptCalls *int `json:"unkept_calls,omitempty"`
@@ -2622,6 +2706,9 @@ type ArtifactLifecycleState string
 
 // ArtifactShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
 type ArtifactShownTo string
+
+// ArtifactStale purpose: a person has changed the purpose, the acceptance or the failure policy since what answers was made or checked; the next call asks the model. Absent where that is not so.
+type ArtifactStale string
 
 // ArtifactList A page.
 type ArtifactList struct {
@@ -2655,8 +2742,11 @@ type ArtifactSummary struct {
 	Role                  string                        `json:"role"`
 
 	// ShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
-	ShownTo      *ArtifactSummaryShownTo `json:"shown_to,omitempty"`
-	SuccessCount int                     `json:"success_count"`
+	ShownTo *ArtifactSummaryShownTo `json:"shown_to,omitempty"`
+
+	// Stale purpose: a person has changed the purpose, the acceptance or the failure policy since what answers was made or checked. Absent where that is not so.
+	Stale        *ArtifactSummaryStale `json:"stale,omitempty"`
+	SuccessCount int                   `json:"success_count"`
 }
 
 // ArtifactSummaryLifecycleState defines model for ArtifactSummary.LifecycleState.
@@ -2664,6 +2754,9 @@ type ArtifactSummaryLifecycleState string
 
 // ArtifactSummaryShownTo Whose agents are shown the method as a tool, and whose models as a known one. everyone: a person registered the role, approved the program or one that it comes of, or that one is durable and calls of at least two owners were answered by it. owner: those whose calls had its programs written, only.
 type ArtifactSummaryShownTo string
+
+// ArtifactSummaryStale purpose: a person has changed the purpose, the acceptance or the failure policy since what answers was made or checked. Absent where that is not so.
+type ArtifactSummaryStale string
 
 // AttemptFailure An attempt of a call that did not serve.
 type AttemptFailure struct {
@@ -2858,6 +2951,9 @@ type Call struct {
 	// ProgramSource generated, persisted, repaired or none; empty while the call runs.
 	ProgramSource string `json:"program_source"`
 
+	// ProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
+	ProgramStale *CallProgramStale `json:"program_stale,omitempty"`
+
 	// ProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 	ProgramTier *CallProgramTier `json:"program_tier,omitempty"`
 
@@ -2941,6 +3037,9 @@ type CallOutcomeStatus string
 
 // CallProgramEngine The engine that ran the program; absent where none did.
 type CallProgramEngine string
+
+// CallProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
+type CallProgramStale string
 
 // CallProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 type CallProgramTier string
@@ -3486,9 +3585,12 @@ type Generation struct {
 	AuthoredStreak *int `json:"authored_streak,omitempty"`
 
 	// Beyond What a person was to be asked about when it was written (policy new_reach): what its predecessors never reached; `*` for what it computes.
-	Beyond             *Effects `json:"beyond,omitempty"`
-	CacheabilityReason string   `json:"cacheability_reason"`
-	Cacheable          bool     `json:"cacheable"`
+	Beyond *Effects `json:"beyond,omitempty"`
+
+	// BreaksExamples Active examples that it does not hold, written for a changed purpose.
+	BreaksExamples     *int   `json:"breaks_examples,omitempty"`
+	CacheabilityReason string `json:"cacheability_reason"`
+	Cacheable          bool   `json:"cacheable"`
 
 	// Callers The first two owners whose own calls it answered ok. Absent without `operate`.
 	Callers *[]string `json:"callers,omitempty"`
@@ -3534,10 +3636,16 @@ type Generation struct {
 	NewHosts *[]string `json:"new_hosts,omitempty"`
 
 	// Owner Whose call, or operation, it was written for. Absent without `operate`, and where an earlier version wrote it.
-	Owner          *string `json:"owner,omitempty"`
-	ParentID       *string `json:"parent_id"`
-	PromptVersion  string  `json:"prompt_version"`
-	RuntimeVersion string  `json:"runtime_version"`
+	Owner         *string `json:"owner,omitempty"`
+	ParentID      *string `json:"parent_id"`
+	PromptVersion string  `json:"prompt_version"`
+
+	// PurposeCheckedAt When the model last said that it does what the method is for, after a person had changed that.
+	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"`
+
+	// Restored A person brought it back from the archive while a newer program was in use.
+	Restored       *RestoredGeneration `json:"restored,omitempty"`
+	RuntimeVersion string              `json:"runtime_version"`
 
 	// Shapes Of fetched bodies at the last ok run.
 	Shapes *map[string]string `json:"shapes,omitempty"`
@@ -3892,6 +4000,9 @@ type LogEntry struct {
 	// ProgramSource generated, persisted, repaired or none; empty while the call runs.
 	ProgramSource string `json:"program_source"`
 
+	// ProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
+	ProgramStale *LogEntryProgramStale `json:"program_stale,omitempty"`
+
 	// ProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 	ProgramTier *LogEntryProgramTier `json:"program_tier,omitempty"`
 
@@ -3975,6 +4086,9 @@ type LogEntryOutcomeStatus string
 
 // LogEntryProgramEngine The engine that ran the program; absent where none did.
 type LogEntryProgramEngine string
+
+// LogEntryProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
+type LogEntryProgramStale string
 
 // LogEntryProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 type LogEntryProgramTier string
@@ -4284,6 +4398,14 @@ type OkOutcomeOk bool
 // OkOutcomeStatus defines model for OkOutcome.Status.
 type OkOutcomeStatus string
 
+// OlderGeneration A program that came back behind a newer one.
+type OlderGeneration struct {
+	// Generation Its id; a rollback to it has it answer.
+	Generation string `json:"generation"`
+	Method     string `json:"method"`
+	Role       string `json:"role"`
+}
+
 // OperationRequest An operation on an artifact. reset_metrics applies to promote, generation to rollback and approve.
 type OperationRequest struct {
 	Generation *string `json:"generation,omitempty"`
@@ -4468,7 +4590,7 @@ type Policy struct {
 	HistoryPreviewLimit     int  `json:"history_preview_limit"`
 	KnownToolsPromptLimit   int  `json:"known_tools_prompt_limit"`
 
-	// Maintenance Scheduled pruning; off while interval_hours is 0.
+	// Maintenance Scheduled pruning; off while interval_hours is 0. stale_days is at least 1 where mode is delete.
 	Maintenance struct {
 		IntervalHours int                   `json:"interval_hours"`
 		Mode          PolicyMaintenanceMode `json:"mode"`
@@ -4622,7 +4744,7 @@ type PolicyPatch struct {
 	HistoryPreviewLimit     *int  `json:"history_preview_limit,omitempty"`
 	KnownToolsPromptLimit   *int  `json:"known_tools_prompt_limit,omitempty"`
 
-	// Maintenance Scheduled pruning; off while interval_hours is 0.
+	// Maintenance Scheduled pruning; off while interval_hours is 0. stale_days is at least 1 where mode is delete.
 	Maintenance *struct {
 		IntervalHours *int                        `json:"interval_hours,omitempty"`
 		Mode          *PolicyPatchMaintenanceMode `json:"mode,omitempty"`
@@ -4830,6 +4952,9 @@ type Program struct {
 	Selection Selection     `json:"selection"`
 	Source    ProgramSource `json:"source"`
 
+	// Stale purpose: a person has changed the purpose, the acceptance or the failure policy since the program was made or checked, and the model could not be asked about it, or its new program waits. Absent where that is not so.
+	Stale *ProgramStale `json:"stale,omitempty"`
+
 	// Tier An engine ran the program, or the program ran compiled; absent where none ran.
 	Tier    *ProgramTier `json:"tier,omitempty"`
 	Trigger *string      `json:"trigger,omitempty"`
@@ -4841,6 +4966,9 @@ type ProgramEngine string
 // ProgramSource defines model for Program.Source.
 type ProgramSource string
 
+// ProgramStale purpose: a person has changed the purpose, the acceptance or the failure policy since the program was made or checked, and the model could not be asked about it, or its new program waits. Absent where that is not so.
+type ProgramStale string
+
 // ProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 type ProgramTier string
 
@@ -4851,6 +4979,12 @@ type ProgramEvidence struct {
 
 	// Beyond What programs reach outside themselves, and what they make.
 	Beyond Effects `json:"beyond"`
+
+	// Breaks How many of them it does not hold: it was written for a changed purpose.
+	Breaks *int `json:"breaks,omitempty"`
+
+	// BrokenExamples The ids of these; without `operate` of those that were made from one's own calls, or from none.
+	BrokenExamples *[]string `json:"broken_examples,omitempty"`
 
 	// ChangedAnswers Earlier answers that it gives differently.
 	ChangedAnswers int       `json:"changed_answers"`
@@ -4956,9 +5090,11 @@ type PruneRequest struct {
 	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Mode Archived by default.
-	Mode      *PruneRequestMode `json:"mode,omitempty"`
-	Reason    *string           `json:"reason,omitempty"`
-	StaleDays int               `json:"stale_days"`
+	Mode   *PruneRequestMode `json:"mode,omitempty"`
+	Reason *string           `json:"reason,omitempty"`
+
+	// StaleDays For how many days it must have been idle; at least 1 with the mode delete.
+	StaleDays int `json:"stale_days"`
 }
 
 // PruneRequestMode Archived by default.
@@ -5065,6 +5201,9 @@ type ReplicaList struct {
 
 // RestoreReply What is back.
 type RestoreReply struct {
+	// OlderGenerations Programs that came back behind a newer one, which goes on answering; absent where there are none.
+	OlderGenerations *[]OlderGeneration `json:"older_generations,omitempty"`
+
 	// Restored A tool, or with method one artifact.
 	Restored Target `json:"restored"`
 }
@@ -5076,6 +5215,15 @@ type RestoreRequest struct {
 
 	// Role A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
 	Role Name `json:"role"`
+}
+
+// RestoredGeneration A person brought it back from the archive while a newer program was in use.
+type RestoredGeneration struct {
+	// By The audit id of the operation.
+	By string `json:"by"`
+
+	// From That of the operation which had taken it away; absent where it is not known.
+	From *string `json:"from,omitempty"`
 }
 
 // RoleUsage How much the programs of a role look at history.
@@ -5349,7 +5497,10 @@ type System struct {
 type Target struct {
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	Method     *string    `json:"method,omitempty"`
-	Role       string     `json:"role"`
+
+	// RestorableUntil Of what was deleted: until then it can be restored.
+	RestorableUntil *time.Time `json:"restorable_until,omitempty"`
+	Role            string     `json:"role"`
 }
 
 // TargetList A page.
@@ -5409,7 +5560,7 @@ type ToolLifecycleState string
 
 // ToolHealth How the programs of a tool do.
 type ToolHealth struct {
-	// Degraded Methods, as the next two.
+	// Degraded Methods, as the next three.
 	Degraded int `json:"degraded"`
 
 	// Doubted A person called an answer of the current program wrong.
@@ -5427,7 +5578,10 @@ type ToolHealth struct {
 
 	// RecentFailureRate The highest among its current programs, over the last 20 counted calls of each.
 	RecentFailureRate float64 `json:"recent_failure_rate"`
-	SuccessCount      int     `json:"success_count"`
+
+	// Stale Methods whose purpose, acceptance or failure policy a person has changed since what answers was made or checked; the next call asks the model.
+	Stale        *int `json:"stale,omitempty"`
+	SuccessCount int  `json:"success_count"`
 }
 
 // ToolList A page.
@@ -7194,7 +7348,7 @@ type ClientInterface interface {
 
 	// ListInbox List what waits for a person's decision
 	//
-	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering, or one that was written for a changed purpose and does not hold examples; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 	//
 	// Corresponds with GET /v1/inbox (the `ListInbox` operationId).
 	ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7247,7 +7401,7 @@ type ClientInterface interface {
 
 	// PruneWithBody Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
+	// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7256,25 +7410,25 @@ type ClientInterface interface {
 
 	// Prune Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
+	// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/maintenance/prune (the `Prune` operationId).
 	Prune(ctx context.Context, body PruneJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RestoreWithBody Restore what was archived
+	// RestoreWithBody Restore what was archived, or deleted in the last day
 	//
-	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
+	// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/maintenance/restore (the `Restore` operationId).
 	RestoreWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Restore Restore what was archived
+	// Restore Restore what was archived, or deleted in the last day
 	//
-	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
+	// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7663,7 +7817,7 @@ type ClientInterface interface {
 
 	// PutToolWithBody Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+	// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7672,7 +7826,7 @@ type ClientInterface interface {
 
 	// PutTool Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+	// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8586,7 +8740,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, params *CallFunc
 
 // ListInbox List what waits for a person's decision
 //
-// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering, or one that was written for a changed purpose and does not hold examples; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 //
 // Corresponds with GET /v1/inbox (the `ListInbox` operationId).
 func (c *Client) ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8709,7 +8863,7 @@ func (c *Client) ExportStore(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // PruneWithBody Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
+// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8728,7 +8882,7 @@ func (c *Client) PruneWithBody(ctx context.Context, contentType string, body io.
 
 // Prune Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
+// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8745,9 +8899,9 @@ func (c *Client) Prune(ctx context.Context, body PruneJSONRequestBody, reqEditor
 	return c.Client.Do(req)
 }
 
-// RestoreWithBody Restore what was archived
+// RestoreWithBody Restore what was archived, or deleted in the last day
 //
-// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
+// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8764,9 +8918,9 @@ func (c *Client) RestoreWithBody(ctx context.Context, contentType string, body i
 	return c.Client.Do(req)
 }
 
-// Restore Restore what was archived
+// Restore Restore what was archived, or deleted in the last day
 //
-// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
+// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9645,7 +9799,7 @@ func (c *Client) GetTool(ctx context.Context, role Role, reqEditors ...RequestEd
 
 // PutToolWithBody Register a tool or change its contract
 //
-// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9664,7 +9818,7 @@ func (c *Client) PutToolWithBody(ctx context.Context, role Role, params *PutTool
 
 // PutTool Register a tool or change its contract
 //
-// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -16074,7 +16228,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListInboxWithResponse List what waits for a person's decision
 	//
-	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering, or one that was written for a changed purpose and does not hold examples; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -16137,7 +16291,7 @@ type ClientWithResponsesInterface interface {
 
 	// PruneWithBodyWithResponse Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
+	// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16146,25 +16300,25 @@ type ClientWithResponsesInterface interface {
 
 	// PruneWithResponse Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
+	// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/maintenance/prune (the `Prune` operationId).
 	PruneWithResponse(ctx context.Context, body PruneJSONRequestBody, reqEditors ...RequestEditorFn) (*PruneResponse, error)
 
-	// RestoreWithBodyWithResponse Restore what was archived
+	// RestoreWithBodyWithResponse Restore what was archived, or deleted in the last day
 	//
-	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
+	// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/maintenance/restore (the `Restore` operationId).
 	RestoreWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RestoreResponse, error)
 
-	// RestoreWithResponse Restore what was archived
+	// RestoreWithResponse Restore what was archived, or deleted in the last day
 	//
-	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
+	// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16605,7 +16759,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutToolWithBodyWithResponse Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+	// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16614,7 +16768,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutToolWithResponse Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+	// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -26527,7 +26681,7 @@ func (c *ClientWithResponses) CallFunctionWithResponse(ctx context.Context, name
 
 // ListInboxWithResponse List what waits for a person's decision
 //
-// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering, or one that was written for a changed purpose and does not hold examples; correction, an answer that was judged wrong while no correction is under way, because it failed or the policy wants none; proposal, an example or a verdict of someone who may not operate, or a contract of a program that is stricter than the role's; recommendation, an open one; effects, a current program with effects that nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names, and one that waits for that approval (policy new_reach). An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26632,7 +26786,7 @@ func (c *ClientWithResponses) ExportStoreWithResponse(ctx context.Context, reqEd
 
 // PruneWithBodyWithResponse Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
+// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26647,7 +26801,7 @@ func (c *ClientWithResponses) PruneWithBodyWithResponse(ctx context.Context, con
 
 // PruneWithResponse Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
+// A dry run, which is the default, changes nothing and says what would go. What is archived stays until it is restored; what is deleted can be restored, or the operation undone, for 24 hours, and is gone for good then. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26660,9 +26814,9 @@ func (c *ClientWithResponses) PruneWithResponse(ctx context.Context, body PruneJ
 	return ParsePruneResponse(rsp)
 }
 
-// RestoreWithBodyWithResponse Restore what was archived
+// RestoreWithBodyWithResponse Restore what was archived, or deleted in the last day
 //
-// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
+// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26675,9 +26829,9 @@ func (c *ClientWithResponses) RestoreWithBodyWithResponse(ctx context.Context, c
 	return ParseRestoreResponse(rsp)
 }
 
-// RestoreWithResponse Restore what was archived
+// RestoreWithResponse Restore what was archived, or deleted in the last day
 //
-// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
+// Byte for byte; without a method the tool and all its artifacts. Where a newer program is in use, that goes on answering, and the restored one becomes an older generation of it, which a rollback picks; the archive keeps what else it has. A newer contract of the tool stays. 409 where nothing comes back. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27412,7 +27566,7 @@ func (c *ClientWithResponses) GetToolWithResponse(ctx context.Context, role Role
 
 // PutToolWithBodyWithResponse Register a tool or change its contract
 //
-// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27427,7 +27581,7 @@ func (c *ClientWithResponses) PutToolWithBodyWithResponse(ctx context.Context, r
 
 // PutToolWithResponse Register a tool or change its contract
 //
-// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
+// The body is the whole contract from now on. Where purpose, acceptance or failure policy change, the next call of a method has the model look at the program again. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
