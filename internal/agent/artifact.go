@@ -161,10 +161,9 @@ type Generation struct {
 
 	Answered []string `json:"answered,omitempty"` // hashes of inputs that it answered ok from a source, oldest first, at most 64
 
-	Shapes   map[string]string `json:"shapes,omitempty"`   // of fetched bodies at the last ok run, by URL without query
-	Outlines map[string]string `json:"outlines,omitempty"` // the same in words, for models
-
-	ShapesOwner string `json:"shapes_owner,omitempty"` // of the call whose run they are of; left out for "local", and before it was kept
+	Shapes      map[string]string `json:"shapes,omitempty"`       // of fetched bodies at the last ok run, by URL without query
+	Outlines    map[string]string `json:"outlines,omitempty"`     // the same in words, for models
+	ShapesOwner string            `json:"shapes_owner,omitempty"` // of the call whose run they are of; left out for "local", and before it was kept
 
 	Fixtures []Fixture `json:"fixtures,omitempty"`
 	Effects  *Effects  `json:"effects,omitempty"` // what it did in ok calls; nil before the first one
@@ -173,8 +172,7 @@ type Generation struct {
 	MadeFor   *MadeFor      `json:"made_for,omitempty"`  // nil in older files
 	Confirmed WordingDigest `json:"confirmed,omitempty"` // of what people had registered when one of them last stood by the program
 	Breaks    []string      `json:"breaks,omitempty"`    // the examples that it did not hold when it was written for another wording
-
-	Restored *Restored `json:"restored,omitempty"` // from the archive, below a newer program; nil for any other
+	Restored  *Restored     `json:"restored,omitempty"`  // from the archive, below a newer program; nil for any other
 }
 
 // ByPerson reports whether a person put the program in.

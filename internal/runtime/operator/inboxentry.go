@@ -76,11 +76,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	}
 	g := a.Current()
 	evidence := o.programEvidence(a, g)
-	for _, id := range a.Breaks(g) {
-		if evidence.Breaks++; a.Example(id).CallID == "" || q.sees(ctx, a.Example(id).CallID) {
-			evidence.BrokenExamples = append(evidence.BrokenExamples, id)
-		}
-	}
+	evidence.addBroken(ctx, q, a, g)
 	out.Evidence = evidence
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
 	approve := func() {
@@ -115,6 +111,15 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	}
 	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
 	return out, nil
+}
+
+// addBroken counts the examples that a program does not hold, and names those that the asker may see.
+func (e *ProgramEvidence) addBroken(ctx context.Context, q *InboxQuery, a *agent.Artifact, g *agent.Generation) {
+	for _, id := range a.Breaks(g) {
+		if e.Breaks++; a.Example(id).CallID == "" || q.sees(ctx, a.Example(id).CallID) {
+			e.BrokenExamples = append(e.BrokenExamples, id)
+		}
+	}
 }
 
 // recommended fills in an entry about a recommendation.

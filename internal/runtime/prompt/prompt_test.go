@@ -112,7 +112,8 @@ func TestGuidance(t *testing.T) {
 		if strings.Contains(user, prompttest.Reminder) != (in.HistoryCount > 0) {
 			t.Errorf("%s: with %d records, the user prompt says %q: %v", name, in.HistoryCount, prompttest.Reminder, in.HistoryCount == 0)
 		}
-		if strings.Contains(user, "<failed_code>") != (in.Kind == provider.KindRepair) || strings.Contains(user, "<earlier_program>") != (in.Earlier != "") || strings.Contains(system, "<failed_code>") || strings.Contains(system, "<role>") {
+		earlier := in.Earlier != "" || in.Recheck != nil
+		if strings.Contains(user, "<failed_code>\n") != (in.Kind == provider.KindRepair) || strings.Contains(user, "<earlier_program>") != earlier || strings.Contains(system, "<failed_code>") || strings.Contains(system, "<role>") {
 			t.Errorf("%s: elements out of place", name)
 		}
 	}
