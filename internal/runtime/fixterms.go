@@ -10,10 +10,10 @@ import (
 
 // fixTerms is what the gate needs to know of a program in order to repair it.
 func (w *writer) fixTerms(d agent.Declaration) report.Terms {
-	t := report.Terms{Method: w.method, Null: aboutNull.Match(d.Returns)}
+	t := report.Terms{Method: w.method, Null: aboutNull(string(d.Returns))}
 	if k := w.terms.contract; k != nil {
 		t.Returns = returnedType(k.Deliverable)
-		t.Null = t.Null || aboutNull.MatchString(k.Purpose) || aboutNull.Match(k.Deliverable) || aboutNull.Match(k.Acceptance)
+		t.Null = t.Null || aboutNull(k.Purpose) || aboutNull(string(k.Deliverable)) || aboutNull(string(k.Acceptance))
 	}
 	if t.Returns == "" {
 		t.Returns = returnedType(d.Returns)
@@ -24,8 +24,16 @@ func (w *writer) fixTerms(d agent.Declaration) report.Terms {
 	return t
 }
 
-// aboutNull matches what says that a method may answer with null.
-var aboutNull = regexp.MustCompile(`(?i)\b(null|nil|none|nothing)\b`)
+var (
+	null   = regexp.MustCompile(`(?i)\b(?:null|nil)\b`)
+	absent = regexp.MustCompile(`(?i)\b(?:none|nothing)\b`)
+	empty  = regexp.MustCompile(`(?i)\bempty\b`)
+)
+
+// aboutNull reports whether a text says that a method may answer with null: by that word, or by none or nothing, which an empty list is not called.
+func aboutNull(text string) bool {
+	return null.MatchString(text) || absent.MatchString(text) && !empty.MatchString(text)
+}
 
 // returnedType is the one JSON type that a schema lets through; "" for another schema.
 func returnedType(schema json.RawMessage) string {

@@ -87,6 +87,16 @@ func TestFixLeavesAmbiguity(t *testing.T) {
 		"a null that is meant":       {program("fmt", "", `fmt.Println("debug"); return len(call.Args), nil`), true},
 		"printed with words":         {program("fmt", "", `fmt.Printf("%d days\n", len(call.Args))`), true},
 		"a nil map that is checked":  {program("", "", `var m map[string]int; if m == nil { return 0, nil }; m["a"] = 1; return m, nil`), true},
+		"a nil map as a value":       {program("", "", `var errs map[string]any; if len(call.Args) > 1 { errs["s"] = 1 }; return map[string]any{"errors": errs}, nil`), true},
+		"a nil map by a function":    {program("", "func empty(m map[string]int) bool { return m == nil }", `var m map[string]int; e := empty(m); if !e { m["a"] = 1 }; return e, nil`), true},
+		"an error and its cause":     {program("errors fmt", "const format = \"x: %w\"\nvar cause = errors.New(\"c\")\nfunc read(c *recurgent.Call) error { if _, ok := c.Arg(0, \"s\").(string); !ok { return fmt.Errorf(format, cause) }; return nil }", `return errors.Is(read(call), cause), nil`), true},
+		"a table, not an argument":   {program("errors", "var table = []int{1}", `n, ok := call.Arg(0, "n").(float64); if !ok || len(table) == 0 { return nil, errors.New("no table") }; return n, nil`), true},
+		"JSON made by a function":    {program("encoding/json", "var n = 0\nfunc next() []int { n++; return []int{n} }", `b, err := json.Marshal(next()); if err != nil { return nil, err }; return string(b), nil`), true},
+		"JSON before a change":       {program("encoding/json", "", `m := map[string]any{"a": 1}; defer delete(m, "a"); b, err := json.Marshal(m); if err != nil { return nil, err }; return string(b), nil`), true},
+		"an int in an object":        {program("fmt", "", `m := map[string]any{"a": 1.5}; m["id"] = 12345678; sum := 0.0; for _, k := range []string{"a"} { sum += m[k].(float64) }; return fmt.Sprint(m["id"], sum), nil`), true},
+		"a message that is read":     {program("errors strings", "func find() error { return errors.New(\"not_found: no key\") }", `if strings.HasPrefix(find().Error(), "not_found") { return "default", nil }`), true},
+		"comments of good programs":  {program("", "", "// Todo items are kept in the session's memory.\n// ... then the result is rounded\n// Leave other characters unchanged.\n// The rest of the line goes here, as before.\n// placeholder for an empty cell\nreturn 1, nil"), true},
+		"another entry":              {head + "type step struct{}\n\nfunc (step) Run(call *recurgent.Call) (any, error) { return \"step\", nil }\n\nfunc Execute(call *recurgent.Call) (any, error) { return \"all\", nil }\n\nfunc Other(call *recurgent.Call) (any, error) { return step{}.Run(call) }\n", false},
 		"two functions":              {"package tool\nfunc A(s string) string { return s }\nfunc B(s string) string { return s }\n", false},
 		"a function without a value": {"package tool\nfunc A(s string) {}\n", false},
 		"a byte and a character":     {program("", "", `for _, r := range "é" { if r == "é"[0] { return 1, nil } }`), false},
@@ -106,8 +116,8 @@ func TestFixLeavesAmbiguity(t *testing.T) {
 		if c.runs && (text != c.source || notes != nil) {
 			t.Errorf("%s: changed: %v\n%s", name, notes, text)
 		}
-		if c.runs == (r != nil) {
-			t.Errorf("%s: refused: %v\n%s", name, r, text)
+		if c.runs == (r != nil) || c.runs && len(fixed.Faults) > 0 {
+			t.Errorf("%s: refused: %v %v\n%s", name, r, fixed.Faults, text)
 		}
 	}
 }

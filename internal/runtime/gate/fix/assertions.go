@@ -15,6 +15,9 @@ func (m *fixer) assertions() {
 		return // an assertion that fails may be what it waits for
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {
+		if m.checker.Spent() {
+			return false
+		}
 		switch n := n.(type) {
 		case *ast.TypeAssertExpr:
 			if n.Type != nil {
@@ -29,62 +32,13 @@ func (m *fixer) assertions() {
 	})
 }
 
-// jsonKind names the kind of JSON that has to be converted to the type; "" for a type that decoded JSON has, or that it is not converted to.
-func jsonKind(t types.Type) string {
-	switch t := types.Unalias(t).(type) {
-	case *types.Basic:
-		if t.Info()&types.IsInteger != 0 {
-			return "number"
-		}
-	case *types.Slice:
-		if decodedAs(t) == "" && !isBasic(t.Elem(), types.Uint8) && (decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
-			return "array"
-		}
-	case *types.Map:
-		if decodedAs(t) == "" && isPlainString(t.Key()) && (decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
-			return "object"
-		}
-	}
-	return ""
-}
-
-// kindWords are the kinds of JSON in a note.
-var kindWords = map[string]string{"number": "a number", "array": "a list", "object": "an object"}
-
-// decodedAs names the kind of JSON that is decoded to the type; "" for other types.
-func decodedAs(t types.Type) string {
-	if t == nil {
-		return ""
-	}
-	switch u := types.Unalias(t).(type) {
-	case *types.Basic:
-		switch u.Kind() {
-		case types.Float64:
-			return "number"
-		case types.String:
-			return "string"
-		case types.Bool:
-			return "boolean"
-		}
-	case *types.Slice:
-		if isEmptyInterface(u.Elem()) {
-			return "array"
-		}
-	case *types.Map:
-		if isEmptyInterface(u.Elem()) && isPlainString(u.Key()) {
-			return "object"
-		}
-	}
-	return ""
-}
-
 // isJSON reports whether an expression's value is decoded JSON, as a value of type any, and cannot be one that the program has made.
 func (m *fixer) isJSON(x ast.Expr) (origin, bool) {
 	if !isEmptyInterface(m.Info.TypeOf(x)) || m.helped(x) {
 		return 0, false
 	}
 	from := m.origin(x)
-	return from, from != 0 && from&ofProgram == 0
+	return from, from != 0 && from&(ofProgram|ofInts) == 0
 }
 
 // helpers are the functions of the host package that convert JSON.
@@ -104,8 +58,11 @@ func (m *fixer) helped(x ast.Expr) bool {
 // one that it wants ends the call, but for a Run that returns an error of its own then.
 func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 	t := m.Info.TypeOf(n.Type)
-	from, ok := m.isJSON(n.X)
+	from, ok := m.isCounted(n.X, t)
 	if !ok || t == nil {
+		if _, member := ast.Unparen(n.X).(*ast.IndexExpr); member && t != nil && from&(ofArguments|ofElsewhere) != 0 && (jsonKind(t) != "" || isKind(t, types.IsNumeric) && decodedAs(t) == "") && !m.makes(t) {
+			m.neverHolds(n, t)
+		}
 		return
 	}
 	kind, like := jsonKind(t), m.like(t)

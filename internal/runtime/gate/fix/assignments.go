@@ -40,6 +40,9 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 			owner, name := m.hostMember(s)
 			return owner+name == "CallArg" && m.fix("call.Arg returns nil for what is missing", m.after(call, ", "+m.text(call)+" != nil"))
 		}
+		if m.parts(as, call) {
+			return true
+		}
 		return second.Name == "_" && m.fix("the function returns one value", edit{m.offset(as.Lhs[0].End()), m.offset(second.End()), ""})
 	}
 	return false
@@ -75,4 +78,19 @@ func (m *fixer) noNewVariables(e types.Error, path []ast.Node, _ []string) bool 
 		at = m.offset(as.TokPos)
 	}
 	return ok && m.fix("the variables are declared already", edit{at, at + 2, "="})
+}
+
+// parts fixes key, value := strings.Split(s, "="): the list has to have as many parts.
+func (m *fixer) parts(as *ast.AssignStmt, call *ast.CallExpr) bool {
+	t := m.Info.TypeOf(call)
+	if t == nil || !elemIs(t, types.String) || !m.inBlock(as) || len(as.Lhs) != 2 || len(m.edits) > 0 || m.jumps() ||
+		m.text(call.Fun) != "strings.Split" && m.text(call.Fun) != "strings.SplitN" || isName(as.Lhs[0], "_") || isName(as.Lhs[1], "_") {
+		return false
+	}
+	fails := m.failing(as, `errors.New("two parts are needed")`)
+	if fails == "" {
+		return false
+	}
+	list := m.unused("parts", "pieces")
+	return m.fix("a list is taken apart by its places", m.before(as, list+" := "+m.text(call)+"\nif len("+list+") != 2 {\n"+fails+"\n}\n"), m.replace(call, list+"[0], "+list+"[1]"))
 }

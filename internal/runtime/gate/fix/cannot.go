@@ -47,10 +47,13 @@ func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
 		}
 	}
 	c, ok := nearest(path, func(c *ast.CallExpr) bool {
-		return len(c.Args) == 1 && m.Info.Types[c.Fun].IsType() && isEmptyInterface(m.Info.TypeOf(c.Args[0]))
+		return len(c.Args) == 1 && m.Info.Types[c.Fun].IsType() && (isEmptyInterface(m.Info.TypeOf(c.Args[0])) || isResponse(m.Info.TypeOf(c.Args[0])))
 	})
 	if !ok {
 		return false
+	}
+	if isResponse(m.Info.TypeOf(c.Args[0])) {
+		return m.convert(c.Args[0], types.Typ[types.String])
 	}
 	text := m.convertedJSON(c.Args[0], m.Info.TypeOf(c.Fun))
 	return text != "" && m.useHost(clip(m.text(c))+" is "+clip(text), m.replace(c, text))

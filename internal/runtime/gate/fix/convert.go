@@ -33,6 +33,9 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	if from == nil || to == nil {
 		return ""
 	}
+	if as := m.reader(x, from, to); as != "" {
+		return as
+	}
 	if tv.Value != nil {
 		return m.constant(tv, to)
 	}
@@ -42,6 +45,14 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	switch {
 	case isEmptyInterface(from):
 		return m.convertedJSON(x, to)
+	case isResponse(from) && isPlainString(to):
+		return text + ".Body"
+	case isResponse(from) && elemIs(to, types.Uint8):
+		return "[]byte(" + text + ".Body)"
+	case isCalendar(from) && types.Identical(to, types.Typ[types.Int]):
+		return "int(" + text + ")"
+	case isError(from) && isPlainString(to):
+		return text + ".Error()"
 	case isNamed(from) || isNamed(to) && !isError(to):
 		return ""
 	case (isBasic(from, types.Int) || isBasic(from, types.Int64)) && isBasic(to, types.Float64):
@@ -109,13 +120,13 @@ func (m *fixer) whole(x ast.Expr, to types.Type) string {
 	return m.asJSON(m.text(x), m.origin(x), to)
 }
 
-// divides reports whether the program divides anything but float64.
+// divides reports whether the program divides anything but float64, and what it has not made an integer itself, as in int(x) / 60.
 func (m *fixer) divides() bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
-			found = found || (n.Op == token.QUO || n.Op == token.SHR) && m.Info.Types[n].Value == nil && !isFloat(m.Info.TypeOf(n.X)) && !isFloat(m.Info.TypeOf(n.Y))
+			found = found || (n.Op == token.QUO || n.Op == token.SHR) && m.Info.Types[n].Value == nil && !isFloat(m.Info.TypeOf(n.X)) && !isFloat(m.Info.TypeOf(n.Y)) && !m.madeInt(n.X)
 		case *ast.AssignStmt:
 			found = found || n.Tok == token.QUO_ASSIGN && !isFloat(m.Info.TypeOf(n.Lhs[0]))
 		}
@@ -124,14 +135,18 @@ func (m *fixer) divides() bool {
 	return found
 }
 
+// madeInt reports whether an expression is int(x).
+func (m *fixer) madeInt(x ast.Expr) bool {
+	c, ok := ast.Unparen(x).(*ast.CallExpr)
+	return ok && m.Info.Types[c.Fun].IsType() && isWhole(m.Info.TypeOf(c.Fun))
+}
+
 // convertedText converts to and from texts.
 func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) string {
 	characters := func(t types.Type) bool { return elemIs(t, types.Uint8) || elemIs(t, types.Int32) }
 	switch {
 	case isString(to) && characters(from), isString(from) && characters(to):
 		return m.typeText(to) + "(" + text + ")"
-	case isString(to) && isError(from):
-		return text + ".Error()"
 	case isString(to) && isBasic(from, types.Int32) && m.ofText(x):
 		return "string(" + text + ")"
 	case isError(to) && isString(from):
@@ -146,6 +161,8 @@ func (m *fixer) ofText(x ast.Expr) bool {
 	switch e := ast.Unparen(x).(type) {
 	case *ast.IndexExpr:
 		return elemIs(m.Info.TypeOf(e.X), types.Int32)
+	case *ast.BinaryExpr:
+		return m.fromCharacter(e)
 	case *ast.CallExpr:
 		name := m.text(e.Fun)
 		return name == "unicode.ToUpper" || name == "unicode.ToLower" || name == "unicode.ToTitle"
@@ -168,6 +185,37 @@ func (m *fixer) ofText(x ast.Expr) bool {
 		return v != nil
 	})
 	return found && v != nil
+}
+
+// fromCharacter reports whether a sum is a character counted from another one, as in 'a' + (c-'a'+3)%26: a distance beside a character.
+func (m *fixer) fromCharacter(sum *ast.BinaryExpr) bool {
+	if sum.Op != token.ADD {
+		return false
+	}
+	return isChar(sum.X) && m.isDistance(sum.Y) || isChar(sum.Y) && m.isDistance(sum.X)
+}
+
+func isChar(x ast.Expr) bool {
+	l, ok := ast.Unparen(x).(*ast.BasicLit)
+	return ok && l.Kind == token.CHAR
+}
+
+// isDistance reports whether an expression is how far a character is from another one, or a number as one: c - 'a', with something added, or its remainder.
+func (m *fixer) isDistance(x ast.Expr) bool {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.BinaryExpr:
+		switch x.Op {
+		case token.SUB:
+			return isChar(x.Y) || m.isDistance(x.X) && !isChar(x.Y)
+		case token.ADD:
+			return m.isDistance(x.X) && !isChar(x.Y)
+		case token.REM:
+			return m.isDistance(x.X)
+		}
+	case *ast.CallExpr:
+		return m.Info.Types[x.Fun].IsType() && len(x.Args) == 1 && isBasic(m.Info.TypeOf(x.Args[0]), types.Int)
+	}
+	return false
 }
 
 // digit reports whether an expression is a character minus a constant one: a number, whatever its type.

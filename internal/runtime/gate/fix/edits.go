@@ -24,6 +24,9 @@ type mark struct {
 // fix makes edits with their note, all or none: what overlaps an earlier edit waits for the next round. With an empty note the edits are a part of
 // another fix.
 func (m *fixer) fix(note string, edits ...edit) bool {
+	if len(edits) == 0 {
+		return false
+	}
 	for i, e := range edits {
 		for _, o := range slices.Concat(m.edits, edits[:i]) {
 			if e.from < o.to && o.from < e.to || e.from == o.from {

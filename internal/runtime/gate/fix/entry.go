@@ -19,6 +19,9 @@ func (m *fixer) entry() {
 		m.signature(run)
 		return
 	}
+	if m.method() {
+		return
+	}
 	var own, alone []*ast.FuncDecl
 	for _, d := range m.file.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -42,6 +45,48 @@ func (m *fixer) entry() {
 	case len(own) == 0 && len(alone) == 1:
 		m.wrap(alone[0], alone[0].Name.Name)
 	}
+}
+
+// method has a Run that is the method of a type without fields called by a function.
+func (m *fixer) method() bool {
+	var methods []*ast.FuncDecl
+	for _, d := range m.file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Body == nil {
+			continue
+		}
+		if f.Recv == nil && slices.ContainsFunc(fieldsOf(f.Type.Params), func(p field) bool { return m.isCall(p.typ) }) {
+			return false
+		}
+		if f.Recv != nil && m.called(fieldsOf(f.Type.Params), fieldsOf(f.Type.Results)) {
+			methods = append(methods, f)
+		}
+	}
+	if len(methods) != 1 || methods[0].Name.Name != "Run" {
+		return false
+	}
+	typ := fieldsOf(methods[0].Recv)[0].typ
+	if p, ok := typ.(*ast.StarExpr); ok {
+		typ = p.X
+	}
+	id, ok := typ.(*ast.Ident)
+	if !ok || !m.isEmptyStruct(id.Name) {
+		return false
+	}
+	return m.useHost(wrongRun+": it calls the method", m.end("func Run(call *recurgent.Call) (any, error) {\n\treturn new("+id.Name+").Run(call)\n}"))
+}
+
+// isEmptyStruct reports whether the file declares a type of that name as a struct without fields.
+func (m *fixer) isEmptyStruct(name string) bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == name {
+			t, isStruct := spec.Type.(*ast.StructType)
+			found = isStruct && len(t.Fields.List) == 0
+		}
+		return !found
+	})
+	return found
 }
 
 // signature has a Run that is declared in another way called by one that is declared as it has to be.
@@ -127,6 +172,8 @@ func (m *fixer) parameter(f *ast.FuncDecl, p field, i, of int) string {
 		return "call"
 	case p.name == "" || p.name == "_":
 		return ""
+	case of == 1 && slices.Contains(allInputs, p.name) && m.isObject(p.typ):
+		return m.allArguments()
 	}
 	name, declared := p.name, m.terms.Parameters
 	switch place := slices.IndexFunc(declared, func(d report.Parameter) bool { return d.Name == name }); {
@@ -145,6 +192,29 @@ func (m *fixer) parameter(f *ast.FuncDecl, p field, i, of int) string {
 		return ""
 	}
 	return "recurgent.Must(" + arg + ", " + like + ").(" + m.text(p.typ) + ")"
+}
+
+// allInputs are names of a parameter that has all arguments by their names.
+var allInputs = []string{"args", "arguments", "params", "parameters", "input", "inputs", "kwargs"}
+
+func (m *fixer) isObject(t ast.Expr) bool {
+	o, ok := t.(*ast.MapType)
+	return ok && isName(o.Key, "string") && isAnyExpr(o.Value)
+}
+
+// allArguments is an object of the declared arguments; "" where none are declared, or it may be the one argument.
+func (m *fixer) allArguments() string {
+	var list []string
+	for i, p := range m.terms.Parameters {
+		if slices.Contains(allInputs, p.Name) || !isNameText.MatchString(p.Name) {
+			return ""
+		}
+		list = append(list, fmt.Sprintf("\t\tif v := call.Arg(%d, %q); v != nil {\n\t\t\targs[%q] = v\n\t\t}\n", i, p.Name, p.Name))
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "func() map[string]any {\n\t\targs := map[string]any{}\n" + strings.Join(list, "") + "\t\treturn args\n\t}()"
 }
 
 // isMethod reports whether a function's name is Run or the method's, but for words before or behind it.

@@ -3,10 +3,14 @@ package fix
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 	"regexp"
+	"slices"
 	"strings"
+
+	"golang.org/x/tools/go/ast/astutil"
 )
 
 // name notes what a program that compiles has wrong, and is not fixed.
@@ -31,6 +35,8 @@ func (m *fixer) faults() {
 	m.formats()
 	m.numbersAsTexts()
 	m.hiddenVariables()
+	m.leftOut()
+	m.hiddenFields()
 	if m.begun() {
 		m.fractions()
 	}
@@ -50,7 +56,7 @@ func (m *fixer) fractions() {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			tv := m.Info.Types[n]
-			if n.Op == token.QUO && tv.Value == nil && isWhole(tv.Type) && !isNamed(tv.Type) && !m.isPlace(n) && !m.roundsUp(n) {
+			if n.Op == token.QUO && tv.Value == nil && isWhole(tv.Type) && !isNamed(tv.Type) && !m.isPlace(n) && !m.roundsUp(n) && !m.isClock(n) {
 				x, y = n.X, n.Y
 			}
 		case *ast.AssignStmt:
@@ -82,6 +88,28 @@ func (m *fixer) roundsUp(n *ast.BinaryExpr) bool {
 	return ok && sum.Op == token.SUB && isNumber(sum.Y, "1") && strings.HasSuffix(m.text(sum.X), "+ "+m.text(n.Y))
 }
 
+// isClock reports whether a division is n % 3600 / 60: whole hours, minutes or the like of a remainder.
+func (m *fixer) isClock(n *ast.BinaryExpr) bool {
+	rest, ok := ast.Unparen(n.X).(*ast.BinaryExpr)
+	if !ok || rest.Op != token.REM {
+		return false
+	}
+	of, _ := constant.Int64Val(constant.ToInt(valueOf(m.Info.Types[rest.Y])))
+	by, _ := constant.Int64Val(constant.ToInt(valueOf(m.Info.Types[n.Y])))
+	return slices.Contains(clock, of) && slices.Contains(clock, by) && of > by
+}
+
+// clock are numbers of seconds, or of milliseconds, in greater units.
+var clock = []int64{60, 1000, 3600, 60000, 86400, 3600000, 86400000}
+
+// valueOf is the constant that an expression is, or one that is no number.
+func valueOf(tv types.TypeAndValue) constant.Value {
+	if tv.Value == nil {
+		return constant.MakeUnknown()
+	}
+	return tv.Value
+}
+
 // numbersAsTexts names string(n) of an integer: it is a character.
 func (m *fixer) numbersAsTexts() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -95,6 +123,29 @@ func (m *fixer) numbersAsTexts() {
 		}
 		return true
 	})
+}
+
+// Of what stands in the place of code: words that say so, and the three dots of what goes on alike, which begin a sentence elsewhere.
+var (
+	placeholder = regexp.MustCompile(`^(?:TODO|FIXME)\b[:( ]*(?i:implement|add|write|handle|fill|complete)|(?i)\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\b|^(?:...|…)? ?implement (?:this|it|me|here|the logic)\b|` +
+		`^(?:\.\.\.|…) ?(?:the )?(?:rest|remaining|omitted|existing code|other (?:code|cases|functions|fields))\b|\b(?:rest|remainder) of the (?:code|implementation|function|program|logic)\b`)
+	andSoOn = regexp.MustCompile(`^(?:\.\.\.|…)`)
+)
+
+// leftOut names comments within functions and literals that stand in the place of code.
+func (m *fixer) leftOut() {
+	for _, group := range m.file.Comments {
+		text, _, _ := strings.Cut(strings.TrimSpace(group.Text()), "\n")
+		begin := m.offset(group.Pos())
+		alone := strings.TrimSpace(m.src[strings.LastIndexByte(m.src[:begin], '\n')+1:begin]) == ""
+		path, _ := astutil.PathEnclosingInterval(m.file, group.Pos(), group.End())
+		if !alone || len(path) < 2 {
+			continue
+		}
+		if _, list := path[0].(*ast.CompositeLit); placeholder.MatchString(text) || list && andSoOn.MatchString(text) {
+			m.name(group, "code was left out here: "+clip(text)+". Write the whole program")
+		}
+	}
 }
 
 // hiddenVariables names variables that nothing reads and that have the name of one further out: := where = was meant.
@@ -202,6 +253,8 @@ func (m *fixer) formats() {
 			switch {
 			case strings.Contains("dco", g[1]) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(args[at], types.Typ[types.Int]),
 				strings.Contains("fFeEgG", g[1]) && isWhole(t) && !isNamed(t) && m.convert(args[at], types.Typ[types.Float64]):
+			case g[1] == "s" && t != nil && elemIs(t, types.Int32) && !isNamed(t):
+				m.fix("characters are a text as string(x)", m.replace(args[at], "string("+m.text(args[at])+")"))
 			case strings.Contains("dco", g[1]) && isFloat(t), strings.Contains("fFeEgG", g[1]) && isWhole(t):
 				m.name(args[at], clip(m.text(args[at]))+" is a "+m.typeText(t)+", which "+g[0]+" does not fit: %d is for integers, %g for float64")
 			case g[1] == "s" && isKind(t, types.IsNumeric) && !isNamed(t):

@@ -77,6 +77,8 @@ type fixer struct {
 	file    *ast.File
 	Checked
 	parents map[ast.Node]ast.Node
+	used    map[types.Object][]*ast.Ident // by usesOf, of this round
+	makesOf map[types.Type]bool           // by makes, of this round
 
 	edits []edit
 	notes []mark
@@ -95,6 +97,7 @@ func (m *fixer) round() {
 		return
 	}
 	m.parents = parentsOf(m.file)
+	m.used, m.makesOf = nil, nil
 	for _, stage := range []func(){m.foreignImports, m.entry, m.missingImports} {
 		if stage(); len(m.edits) > 0 {
 			return
@@ -105,12 +108,15 @@ func (m *fixer) round() {
 		return
 	}
 	for _, e := range m.Errors {
+		if m.checker.Spent() {
+			return
+		}
 		m.typeError(e)
 	}
 	if len(m.Errors) > 0 {
 		return
 	}
-	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.lists, m.unusedImports} {
+	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.lists, m.nilMaps, m.layouts, m.jsonTexts, m.refusals, m.unusedImports} {
 		if stage(); len(m.edits) > 0 {
 			return
 		}

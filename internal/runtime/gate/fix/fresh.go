@@ -33,10 +33,13 @@ func (m *fixer) makesList(x ast.Expr, v *types.Var) bool {
 	case *ast.CompositeLit:
 		return true
 	case *ast.CallExpr:
-		return isName(x.Fun, "make") || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting.MatchString(m.text(x.Fun)) && m.variable(x.Args[0]) == v
+		return isName(x.Fun, "make") || splits.MatchString(m.text(x.Fun)) || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting.MatchString(m.text(x.Fun)) && m.variable(x.Args[0]) == v
 	}
 	return isName(x, "nil")
 }
+
+// splits are functions that return a new list.
+var splits = regexp.MustCompile(`^(?:strings\.(?:Fields|FieldsFunc|Split|SplitN)|slices\.Clone)$`)
 
 // readers are functions that return nothing of the list that they are given.
 var readers = regexp.MustCompile(`^(?:len|cap|strings\.\w+|fmt\.\w+|slices\.(?:Contains|Index|Max|Min))$`)
@@ -93,6 +96,9 @@ func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 		return false
 	}
 	list := m.text(c.Args[0])
+	if st := m.evaluates(c); st != nil && st.Pos() != c.Pos() && m.parents[c] != st && m.mentionsIn(st, m.variable(c.Args[0])) == m.mentionsIn(c, m.variable(c.Args[0])) && !m.callsBefore(st, c) {
+		return m.fix(m.text(c.Fun)+" returns nothing", m.before(st, m.text(c)+"\n"), m.replace(c, list))
+	}
 	switch p := m.parents[c].(type) {
 	case *ast.ReturnStmt:
 		return p.Results[0] == c && m.fix(m.text(c.Fun)+" returns nothing", m.before(p, m.text(c)+"\n"), m.replace(c, list))
@@ -100,4 +106,14 @@ func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 		return p.Tok == token.ASSIGN && len(p.Lhs) == 1 && m.text(p.Lhs[0]) == list && m.fix(m.text(c.Fun)+" returns nothing", m.replace(p, m.text(c)))
 	}
 	return false
+}
+
+// mentionsIn counts how often a node names a variable.
+func (m *fixer) mentionsIn(n ast.Node, v *types.Var) (times int) {
+	for _, id := range m.usesOf(v) {
+		if n.Pos() <= id.Pos() && id.End() <= n.End() {
+			times++
+		}
+	}
+	return times
 }

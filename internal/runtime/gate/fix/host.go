@@ -3,6 +3,7 @@ package fix
 import (
 	"fmt"
 	"go/ast"
+	"go/types"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,14 +21,90 @@ func (m *fixer) callMember(s *ast.SelectorExpr) bool {
 	case call == nil && indexed && ix.X == s && slices.Contains(inputs, s.Sel.Name) && !m.commaOK(ix):
 		arg := m.argument(m.text(s.X), constantText(ix.Index))
 		return arg != "" && m.fix("arguments are read by call.Arg", m.replace(ix, arg))
+	case call == nil && indexed && ix.X == s && slices.Contains(memories, lower) && m.oneMemory(s):
+		return m.fix("the memory is the context", m.replace(s.Sel, "Context"))
 	case call == nil:
 		return false
 	case lower == "setcontext", lower == "getcontext":
 		return m.contextMethod(s)
 	case slices.Contains([]string{"fail", "error", "errorf", "failf"}, lower):
 		return m.hostError(call, s)
+	case printing[lower] != "":
+		return m.logged(call, s)
+	case slices.Contains([]string{"savecontext", "save", "commit", "persist"}, lower):
+		return m.saved(call, s)
+	case isFetcher(s.Sel.Name) && lower != "get":
+		return m.fetched(call, s)
+	case slices.Contains([]string{"return", "respond", "result", "output", "answer"}, lower):
+		return m.returnOfCall(call)
 	}
 	return m.getter(call, s)
+}
+
+// memories are names of fields under which programs look for what a session keeps, in small letters.
+var memories = []string{"state", "memory", "session", "storage", "ctx", "contexts", "contextmap"}
+
+// oneMemory reports whether the program has no other name for what its session keeps.
+func (m *fixer) oneMemory(of *ast.SelectorExpr) bool {
+	one := true
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok || !one {
+			return one
+		}
+		owner, name := m.hostMember(s)
+		one = owner != "Call" || name == of.Sel.Name || name != "Context" && !slices.Contains(memories, strings.ToLower(name))
+		return one
+	})
+	return one
+}
+
+// saved leaves out call.SaveContext(): the memory of a call that succeeds is kept.
+func (m *fixer) saved(call *ast.CallExpr, s *ast.SelectorExpr) bool {
+	st, ok := m.parents[call].(*ast.ExprStmt)
+	if !ok || len(call.Args) > 1 || len(call.Args) == 1 && m.text(call.Args[0]) != m.text(s.X)+".Context" {
+		return false
+	}
+	return m.fix("the context is kept without "+m.text(s), m.line(st))
+}
+
+// printing are functions that log, by what prints the same; as methods of the call and functions of the host package there are none.
+var printing = map[string]string{"log": "fmt.Println", "logf": "fmt.Printf", "print": "fmt.Print", "println": "fmt.Println", "printf": "fmt.Printf", "debug": "fmt.Println", "debugf": "fmt.Printf", "info": "fmt.Println", "infof": "fmt.Printf"}
+
+// logged writes a statement that logs as one that prints.
+func (m *fixer) logged(call *ast.CallExpr, s *ast.SelectorExpr) bool {
+	_, stands := m.parents[call].(*ast.ExprStmt)
+	return stands && m.fix("there is no "+m.text(s), m.replace(s, printing[strings.ToLower(s.Sel.Name)]))
+}
+
+// returnOfCall writes call.Return(value, err) at an end of Run as the return that it stands for.
+func (m *fixer) returnOfCall(call *ast.CallExpr) bool {
+	st, ok := m.parents[call].(*ast.ExprStmt)
+	if _, run := m.resultsOf(call); !ok || !run || len(call.Args) == 0 || len(call.Args) > 2 {
+		return false
+	}
+	text, to := "return "+m.text(call.Args[0]), ast.Node(st)
+	switch {
+	case len(call.Args) == 2 && !isError(m.Info.TypeOf(call.Args[1])) && !isName(call.Args[1], "nil"):
+		return false
+	case len(call.Args) == 2:
+		text += ", " + m.text(call.Args[1])
+	case isError(m.Info.TypeOf(call.Args[0])):
+		text = "return nil, " + m.text(call.Args[0])
+	default:
+		text += ", nil"
+	}
+	list := m.siblings(st)
+	if i := slices.Index(list, ast.Stmt(st)) + 1; i < len(list) {
+		r, ok := list[i].(*ast.ReturnStmt)
+		if !ok || slices.ContainsFunc(r.Results, func(x ast.Expr) bool { return !isName(x, "nil") }) {
+			return false
+		}
+		to = r
+	} else if f, ok := m.parents[m.parents[st]].(*ast.FuncDecl); !ok || len(list) == 0 || f.Body.List[len(f.Body.List)-1] != ast.Stmt(st) {
+		return false // what follows would run, too
+	}
+	return m.fix("a value is returned, not given to the call", edit{m.offset(st.Pos()), m.offset(to.End()), text})
 }
 
 var typeWord = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
@@ -80,6 +157,11 @@ var typedErrors = map[string]string{"invalidinput": "invalid_input", "notfound":
 // hostFunction fixes a function that the host package does not have.
 func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 	call, ok := m.parents[s].(*ast.CallExpr)
+	if method, isMethod := m.parents[s].(*ast.SelectorExpr); isMethod && strings.EqualFold(s.Sel.Name, "http") && method.Sel.Name == "Get" {
+		if call, ok := m.parents[method].(*ast.CallExpr); ok && call.Fun == method {
+			return m.fetched(call, method)
+		}
+	}
 	if !ok || call.Fun != s {
 		return false
 	}
@@ -90,6 +172,10 @@ func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 		return m.hostError(call, s)
 	case typedErrors[name] != "" && len(call.Args) == 1 && isString(m.Info.TypeOf(call.Args[0])):
 		return m.useHost(m.text(s)+" is recurgent.Fail", m.replace(call, fmt.Sprintf("recurgent.Fail(%q, %s)", typedErrors[name], m.text(call.Args[0]))))
+	case printing[name] != "":
+		return m.logged(call, s)
+	case isFetcher(s.Sel.Name):
+		return m.fetched(call, s)
 	case slices.Contains([]string{"success", "ok", "result", "return", "value"}, name) && len(call.Args) == 1:
 		if r, ok := m.parents[call].(*ast.ReturnStmt); ok && r.Results[0] == call && len(r.Results) < 3 {
 			return m.fix("the value is returned as it is", m.replace(call, m.text(call.Args[0])))
@@ -122,12 +208,21 @@ func (m *fixer) contextMethod(s *ast.SelectorExpr) bool {
 		x += ".Context"
 	}
 	_, stands := m.parents[call].(*ast.ExprStmt)
-	text := ""
+	text, preset := "", types.Type(nil)
+	if len(call.Args) == 2 {
+		preset = types.Default(m.Info.TypeOf(call.Args[1]))
+	}
 	switch name := strings.TrimSuffix(strings.ToLower(s.Sel.Name), "context"); {
 	case name == "get" && len(call.Args) == 1:
 		text = x + "[" + key + "]"
 	case slices.Contains([]string{"set", "put"}, name) && len(call.Args) == 2 && stands:
 		text = x + "[" + key + "] = " + m.text(call.Args[1])
+	case slices.Contains([]string{"get", "getor", "getdefault"}, name) && preset != nil && decodedAs(preset) != "":
+		text = "recurgent.Or(" + x + "[" + key + "], " + m.text(call.Args[1]) + ")"
+		if a, ok := m.parents[call].(*ast.TypeAssertExpr); !ok || a.X != call {
+			text += ".(" + m.typeText(preset) + ")"
+		}
+		return !m.commaOK(call) && m.useHost("the context is a map", m.replace(call, text))
 	}
 	return text != "" && m.fix("the context is a map: "+clip(text), m.replace(call, text))
 }

@@ -55,7 +55,7 @@ func (m *fixer) selected() map[string]map[string]bool {
 // foreignImports fixes imports of paths that are no package here: the host package under another path, a package of the standard library without the first
 // part of its path, one that nothing uses.
 func (m *fixer) foreignImports() {
-	if m.deadMain() {
+	if m.deadMain() || m.tests() {
 		return
 	}
 	used := m.selected()
@@ -80,6 +80,10 @@ func (m *fixer) foreignImports() {
 			m.fix(fmt.Sprintf("the host package is imported as %q, not as %q", host, p), m.replace(spec, text))
 		case len(has) == 0:
 			m.fix(fmt.Sprintf("the import of %q, which nothing uses, is left out", p), m.importLine(spec))
+		case p == "net/http":
+			m.webClient(name, has)
+		case p == "io/ioutil":
+			m.ioutil(name, has)
 		case p == "log" && !uses(m.file, "recover"):
 			m.logging(name)
 		default:
@@ -111,6 +115,21 @@ func (m *fixer) deadMain() bool {
 		return true
 	})
 	return foreign && !used && m.fix("main, which nothing calls, is left out", m.without(main))
+}
+
+// tests leaves out test functions, which nothing calls.
+func (m *fixer) tests() bool {
+	called := m.calledNames()
+	for _, d := range m.file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Recv != nil || called[f.Name.Name] {
+			continue
+		}
+		if params := fieldsOf(f.Type.Params); len(params) == 1 && strings.HasPrefix(m.text(params[0].typ), "*testing.") {
+			m.fix("a test, which nothing calls, is left out", m.without(f))
+		}
+	}
+	return len(m.edits) > 0
 }
 
 // logging writes what logs as what prints, and what ends the program as a panic.
@@ -168,7 +187,10 @@ func (m *fixer) missingImports() {
 	var paths []string
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if !imported[name] {
-			if p := m.checker.Package(name, used[name]); p != "" {
+			if p := m.checker.Package(name, used[name]); p != "" || name == host && !m.declares(host) {
+				if p == "" {
+					p = host // what it does not have is named then
+				}
 				paths = append(paths, p)
 			}
 		}

@@ -45,3 +45,52 @@ func isEmptyInterface(t types.Type) bool {
 }
 
 func isPlainString(t types.Type) bool { return types.Identical(t, types.Typ[types.String]) }
+
+// jsonKind names the kind of JSON that has to be converted to the type; "" for a type that decoded JSON has, or that it is not converted to.
+func jsonKind(t types.Type) string {
+	switch t := types.Unalias(t).(type) {
+	case *types.Basic:
+		if t.Info()&types.IsInteger != 0 {
+			return "number"
+		}
+	case *types.Slice:
+		if decodedAs(t) == "" && !isBasic(t.Elem(), types.Uint8) && (decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
+			return "array"
+		}
+	case *types.Map:
+		if decodedAs(t) == "" && isPlainString(t.Key()) && (decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
+			return "object"
+		}
+	}
+	return ""
+}
+
+// kindWords are the kinds of JSON in a note.
+var kindWords = map[string]string{"number": "a number", "array": "a list", "object": "an object"}
+
+// decodedAs names the kind of JSON that is decoded to the type; "" for other types.
+func decodedAs(t types.Type) string {
+	if t == nil {
+		return ""
+	}
+	switch u := types.Unalias(t).(type) {
+	case *types.Basic:
+		switch u.Kind() {
+		case types.Float64:
+			return "number"
+		case types.String:
+			return "string"
+		case types.Bool:
+			return "boolean"
+		}
+	case *types.Slice:
+		if isEmptyInterface(u.Elem()) {
+			return "array"
+		}
+	case *types.Map:
+		if isEmptyInterface(u.Elem()) && isPlainString(u.Key()) {
+			return "object"
+		}
+	}
+	return ""
+}

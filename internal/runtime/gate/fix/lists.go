@@ -5,17 +5,52 @@ import (
 	"go/types"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // lists gives a list that the program returns, and may not have added to, the value of an empty one: nil would be null. Where no array is declared, a
 // program that needs nothing else keeps its null, and so does one where null is spoken of, in the task or in the text.
 func (m *fixer) lists() {
+	if (m.begun() || m.terms.Returns == "object") && !m.terms.Null && !aboutNull.MatchString(m.src) {
+		m.nestedLists()
+	}
 	if m.terms.Returns != "array" && (!m.begun() || m.terms.Null || aboutNull.MatchString(m.src)) {
 		return
 	}
-	m.returnedLists(func(v *types.Var, decl ast.Node, typ string) {
-		m.fix("an empty list is no nil, which would be null", m.replace(decl, v.Name()+" := "+typ+"{}"))
+	m.returnedLists(func(_ *types.Var, decl ast.Node, typ string) { m.emptyLists(decl, typ) })
+}
+
+// nestedLists gives a list within an object that Run writes as its value the value of an empty one, too.
+func (m *fixer) nestedLists() {
+	run := m.function("Run")
+	if run == nil || run.Body == nil {
+		return
+	}
+	ast.Inspect(run.Body, func(n ast.Node) bool {
+		r, ok := n.(*ast.ReturnStmt)
+		if !ok || len(r.Results) == 0 {
+			_, lit := n.(*ast.FuncLit)
+			return !lit
+		}
+		object, ok := ast.Unparen(r.Results[0]).(*ast.CompositeLit)
+		if !ok || m.isError(r) {
+			return true
+		}
+		if _, isMap := m.Info.TypeOf(object).Underlying().(*types.Map); !isMap {
+			return true
+		}
+		for _, el := range object.Elts {
+			if kv, ok := el.(*ast.KeyValueExpr); ok {
+				m.nilList(kv.Value, func(_ *types.Var, decl ast.Node, typ string) { m.emptyLists(decl, typ) })
+			}
+		}
+		return true
 	})
+}
+
+// isError reports whether a statement returns an error.
+func (m *fixer) isError(r *ast.ReturnStmt) bool {
+	return len(r.Results) > 1 && !isName(r.Results[len(r.Results)-1], "nil")
 }
 
 // aboutNull matches what a text says of null, but for what it is in Go.
@@ -60,21 +95,30 @@ func (m *fixer) answering() (out []*ast.FuncDecl) {
 	return out
 }
 
-// nilList finds the declaration without a value of the list that an expression names.
+// nilList finds the declaration without a value of the list that an expression names, alone or beside others that are lists as well.
 func (m *fixer) nilList(x ast.Expr, found func(v *types.Var, decl ast.Node, typ string)) {
 	v := m.variable(x)
 	def, value := m.definition(v)
 	spec, ok := def.(*ast.ValueSpec)
-	if !ok || value != nil || len(spec.Names) != 1 || m.comparedToNil(v) {
+	if !ok || value != nil || spec.Type == nil {
 		return
 	}
-	if _, isSlice := v.Type().Underlying().(*types.Slice); !isSlice {
+	if _, isSlice := v.Type().Underlying().(*types.Slice); !isSlice || slices.ContainsFunc(spec.Names, func(id *ast.Ident) bool { return m.comparedToNil(m.variable(id)) }) {
 		return
 	}
 	g, ok := m.parents[spec].(*ast.GenDecl)
 	if _, local := m.parents[g].(*ast.DeclStmt); ok && local && len(g.Specs) == 1 {
 		found(v, g, m.text(spec.Type))
 	}
+}
+
+// emptyLists declares the variables of a declaration as empty lists.
+func (m *fixer) emptyLists(decl ast.Node, typ string) {
+	var names, values []string
+	for _, id := range decl.(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Names {
+		names, values = append(names, id.Name), append(values, typ+"{}")
+	}
+	m.fix("an empty list is no nil, which would be null", m.replace(decl, strings.Join(names, ", ")+" := "+strings.Join(values, ", ")))
 }
 
 func (m *fixer) comparedToNil(v *types.Var) bool {

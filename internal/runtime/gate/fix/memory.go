@@ -3,6 +3,7 @@ package fix
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -13,12 +14,13 @@ import (
 // inMemory has Run convert a list or an object of the session's memory where it lies, before all else: then the program finds there what it asserts, under all of
 // its names. It does where the program asserts that type alone of it, and gives the memory to nobody.
 func (m *fixer) inMemory(n *ast.TypeAssertExpr, like string) bool {
-	place := m.text(n.X)
+	member := m.memberOf(n.X)
+	place := m.text(member)
 	convert := "Held(" + place + ", " + like + ")"
 	if strings.Contains(m.src, convert) {
 		return true
 	}
-	ix, ok := n.X.(*ast.IndexExpr)
+	ix, ok := member.(*ast.IndexExpr)
 	run := m.function("Run")
 	if !ok || constantText(ix.Index) == "" || constantText(ix.Index) == report.ContextHistory || run == nil || !m.isMemory(ix.X) || !m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) ||
 		m.text(ix.X) != fieldsOf(run.Type.Params)[0].name+".Context" || !m.onlyAsserted(ix, m.Info.TypeOf(n.Type)) {
@@ -26,6 +28,37 @@ func (m *fixer) inMemory(n *ast.TypeAssertExpr, like string) bool {
 	}
 	at := m.offset(run.Body.Lbrace) + 1
 	return m.useHost(fmt.Sprintf("JSON has no %s: that of the memory is converted", m.text(n.Type)), edit{at, at, "\nif " + place + " != nil {\n" + place + " = recurgent." + convert + "\n}\n"})
+}
+
+// memberOf is what a variable stands for that is set once, to a member of an object: that member. Of other expressions it is themselves.
+func (m *fixer) memberOf(x ast.Expr) ast.Expr {
+	v := m.variable(x)
+	def, value := m.definition(v)
+	if ix, ok := value.(*ast.IndexExpr); ok && m.setOnce(v, def) {
+		return ix
+	}
+	return x
+}
+
+// setOnce reports whether the program sets a variable where it defines it, and nowhere else.
+func (m *fixer) setOnce(v *types.Var, def ast.Node) bool {
+	for _, id := range m.usesOf(v) {
+		switch p := m.parents[id].(type) {
+		case *ast.AssignStmt:
+			if ast.Node(p) != def && slices.Contains(p.Lhs, ast.Expr(id)) {
+				return false
+			}
+		case *ast.UnaryExpr:
+			if p.Op == token.AND {
+				return false
+			}
+		case *ast.RangeStmt:
+			if p.X != id {
+				return false
+			}
+		}
+	}
+	return v != nil
 }
 
 // isMemory reports whether an expression is call.Context.
@@ -58,7 +91,7 @@ func (m *fixer) onlyAsserted(ix *ast.IndexExpr, t types.Type) bool {
 		case *ast.TypeAssertExpr:
 			only = p.Type != nil && types.Identical(m.Info.TypeOf(p.Type), t)
 		case *ast.AssignStmt:
-			only = slices.Contains(p.Lhs, ast.Expr(member))
+			only = slices.Contains(p.Lhs, ast.Expr(member)) || m.namedOnly(p, t)
 		case *ast.BinaryExpr:
 			only = isName(p.Y, "nil")
 		default:
@@ -67,4 +100,27 @@ func (m *fixer) onlyAsserted(ix *ast.IndexExpr, t types.Type) bool {
 		return only
 	})
 	return only
+}
+
+// namedOnly reports whether a statement gives a name to a member of the memory, and the program does nothing with the name but assert the type, or compare it with nil.
+func (m *fixer) namedOnly(as *ast.AssignStmt, t types.Type) bool {
+	v := m.variable(as.Lhs[0])
+	if v == nil || len(as.Rhs) != 1 || as.Tok != token.DEFINE || !m.setOnce(v, as) {
+		return false
+	}
+	for _, id := range m.usesOf(v) {
+		switch p := m.parents[id].(type) {
+		case *ast.TypeAssertExpr:
+			if p.Type == nil || m.commaOK(p) || !types.Identical(m.Info.TypeOf(p.Type), t) {
+				return false
+			}
+		case *ast.BinaryExpr:
+			if !isName(p.Y, "nil") {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }

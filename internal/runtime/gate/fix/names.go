@@ -18,6 +18,10 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 	if ok {
 		to = spellings[id.Name]
 	}
+	if has := m.selected()["http"]; ok && id.Name == "http" && len(has) > 0 {
+		m.webClient("http", has)
+		return len(m.edits) > 0
+	}
 	return to != "" && m.fix(fmt.Sprintf("%s is %s in Go", id.Name, to), m.replace(id, to))
 }
 
@@ -65,6 +69,10 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 		return m.callMember(s)
 	case m.isContext(s.X):
 		return m.contextMethod(s)
+	case m.closed(s):
+		return true
+	case m.hidesPackage(s):
+		return true
 	case owner == "Response" && members[s.Sel.Name] != "":
 		return m.fix("a response has "+members[s.Sel.Name], m.replace(s.Sel, members[s.Sel.Name]))
 	}
@@ -81,4 +89,43 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 		return (name == "length" || name == "len") && m.fix("the length is len("+clip(m.text(s.X))+")", m.replace(s, "len("+m.text(s.X)+")"))
 	}
 	return false
+}
+
+// hidesPackage gives a variable that has the name of a package another one, where the package is meant.
+func (m *fixer) hidesPackage(s *ast.SelectorExpr) bool {
+	v := m.variable(s.X)
+	if v == nil || v.IsField() || len(m.edits) > 0 {
+		return false
+	}
+	for _, spec := range m.file.Imports {
+		names, _ := m.checker.Names(importPath(spec))
+		if importName(spec) != v.Name() || !slices.Contains(names, s.Sel.Name) {
+			continue
+		}
+		name := m.unused(v.Name()+"Value", v.Name()+"Of")
+		var edits []edit
+		ast.Inspect(m.file, func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			if !ok || m.Info.ObjectOf(id) != v {
+				return true
+			}
+			if p, ok := m.parents[id].(*ast.SelectorExpr); !ok || p.X != id || !m.ofPackage(p, names) {
+				edits = append(edits, m.replace(id, name))
+			}
+			return true
+		})
+		return m.fix("a variable has the name of package "+v.Name(), edits...)
+	}
+	return false
+}
+
+// ofPackage reports whether a selector of a variable means what a package with these names has: the variable has no such member, or has it as a method that is
+// not called.
+func (m *fixer) ofPackage(s *ast.SelectorExpr, names []string) bool {
+	of := m.Info.Selections[s]
+	if of == nil {
+		return true
+	}
+	c, ok := m.parents[s].(*ast.CallExpr)
+	return of.Kind() == types.MethodVal && (!ok || c.Fun != s) && slices.Contains(names, s.Sel.Name)
 }

@@ -41,6 +41,8 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 	switch {
 	case n.Tok == token.REM_ASSIGN:
 		return false
+	case isEmptyInterface(to):
+		return m.counted(n)
 	case !isFloat(m.Info.TypeOf(n.Rhs[0])) || !isWhole(to):
 		return m.convert(n.Rhs[0], to)
 	case n.Tok == token.QUO_ASSIGN || m.like(to) == "" || m.divides() || strings.Contains(x, "("):
@@ -67,7 +69,7 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 			return m.convert(side[0], m.operand(n, to))
 		case from.Value != nil && !isString(to), isString(to) && n.Op == token.ADD, isString(to) && isBasic(from.Type, types.Int32),
 			isWhole(from.Type) && (isBasic(to, types.Float64) || isBasic(to, types.Int64) && isBasic(from.Type, types.Int)),
-			isBasic(from.Type, types.Int32) && isBasic(to, types.Int):
+			isBasic(from.Type, types.Int32) && isBasic(to, types.Int), isCalendar(from.Type) && isBasic(to, types.Int):
 			if m.convert(side[0], to) {
 				return true
 			}
@@ -90,6 +92,11 @@ func (m *fixer) times(n, unit ast.Expr) bool {
 		return false
 	}
 	return m.useHost(clip(m.text(n))+" is a number of "+m.text(unit), m.replace(n, "time.Duration("+text+")"))
+}
+
+// isCalendar reports whether the type is a weekday or a month: a number under another name.
+func isCalendar(t types.Type) bool {
+	return t != nil && (types.TypeString(t, nil) == "time.Weekday" || types.TypeString(t, nil) == "time.Month")
 }
 
 // isDuration reports whether the type is time.Duration.
@@ -133,6 +140,9 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 	}
 	if n.Op == token.REM {
 		return m.remainder(n)
+	}
+	if isEmptyInterface(m.Info.TypeOf(n.X)) && isEmptyInterface(m.Info.TypeOf(n.Y)) {
+		return m.ordered(n)
 	}
 	return isEmptyInterface(m.Info.TypeOf(n.X)) != isEmptyInterface(m.Info.TypeOf(n.Y)) && m.mixed(n)
 }

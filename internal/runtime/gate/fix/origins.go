@@ -14,6 +14,7 @@ const (
 	ofArguments origin = 1 << iota // the call's
 	ofElsewhere                    // context, other tools, fetched documents
 	ofProgram                      // the program's own, or what is not followed
+	ofInts                         // the program's own of type int
 )
 
 // origin returns where the value of an expression came from, whatever the order of the statements.
@@ -69,6 +70,8 @@ func (t *tracer) value(e ast.Expr) origin {
 		return t.from(e)
 	case isBasic(of, types.UntypedNil):
 		return 0
+	case types.Identical(of, types.Typ[types.Int]):
+		return ofInts
 	}
 	return ofProgram
 }

@@ -3,6 +3,7 @@ package fix
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -47,6 +48,10 @@ func (m *fixer) wanted(x ast.Expr) types.Type {
 				return mt.Key()
 			}
 		}
+	case *ast.KeyValueExpr:
+		return m.memberType(p, x)
+	case *ast.CompositeLit:
+		return m.elementType(p, x)
 	case *ast.ParenExpr:
 		return m.wanted(p)
 	}
@@ -80,6 +85,41 @@ func (m *fixer) parameterType(c *ast.CallExpr, x ast.Expr) types.Type {
 			return sig.Params().At(last).Type().(*types.Slice).Elem()
 		case i <= last:
 			return sig.Params().At(i).Type()
+		}
+	}
+	return nil
+}
+
+// elementType is the type of what stands at a place of a literal.
+func (m *fixer) elementType(lit *ast.CompositeLit, x ast.Expr) types.Type {
+	if m.Info.TypeOf(lit) == nil {
+		return nil
+	}
+	switch t := m.Info.TypeOf(lit).Underlying().(type) {
+	case *types.Slice:
+		return t.Elem()
+	case *types.Struct:
+		if i := slices.Index(lit.Elts, x); i >= 0 && i < t.NumFields() {
+			return t.Field(i).Type()
+		}
+	}
+	return nil
+}
+
+// memberType is the type of the member of a literal that is given a value.
+func (m *fixer) memberType(kv *ast.KeyValueExpr, x ast.Expr) types.Type {
+	lit, ok := m.parents[kv].(*ast.CompositeLit)
+	if !ok || kv.Value != x || m.Info.TypeOf(lit) == nil {
+		return nil
+	}
+	switch t := m.Info.TypeOf(lit).Underlying().(type) {
+	case *types.Map:
+		return t.Elem()
+	case *types.Struct:
+		for f := range t.Fields() {
+			if isName(kv.Key, f.Name()) {
+				return f.Type()
+			}
 		}
 	}
 	return nil

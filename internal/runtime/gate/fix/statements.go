@@ -2,9 +2,13 @@ package fix
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"strings"
 )
+
+// lastArguments are what functions of strconv have to be given last: the base, unless it is given, and the bits.
+var lastArguments = map[string][]string{"strconv.ParseInt": {"", "10", "64"}, "strconv.ParseUint": {"", "10", "64"}, "strconv.ParseFloat": {"", "64"}, "strconv.FormatInt": {"", "10"}}
 
 // argumentCount fixes calls of the functions whose other forms are common, and of call.Arg and recurgent.Fail.
 func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bool {
@@ -16,6 +20,9 @@ func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bo
 	if s, isSel := call.Fun.(*ast.SelectorExpr); isSel {
 		if owner, name := m.hostMember(s); owner == "Call" && name == "Arg" {
 			return m.getter(call, s)
+		}
+		if missing := lastArguments[m.text(s)]; len(missing) > len(call.Args) && len(call.Args) > 0 && match[1] == "not enough" {
+			return m.fix(m.text(s)+" takes "+strings.Join(missing[len(call.Args):], ", "), m.after(call.Args[len(call.Args)-1], ", "+strings.Join(missing[len(call.Args):], ", ")))
 		}
 		if m.importedHost(s.X) && s.Sel.Name == "Fail" {
 			text := m.failure(call.Args)
@@ -81,4 +88,32 @@ func (m *fixer) nilResult(e types.Error, path []ast.Node, _ []string) bool {
 		}
 	}
 	return false
+}
+
+// hiddenResult fixes if err := f(); err != nil { return } of a result err: the error is returned that there is.
+func (m *fixer) hiddenResult(_ types.Error, path []ast.Node, match []string) bool {
+	r, ok := nearest[*ast.ReturnStmt](path, nil)
+	if !ok {
+		return false
+	}
+	failed, ok := m.parents[m.parents[r]].(*ast.IfStmt)
+	if !ok || failed.Body != m.parents[r] {
+		return false
+	}
+	cond, ok := failed.Cond.(*ast.BinaryExpr)
+	if !ok || cond.Op != token.NEQ || !isName(cond.X, match[1]) || !isName(cond.Y, "nil") || !isError(m.Info.TypeOf(cond.X)) {
+		return false // which of the two?
+	}
+	t, _ := m.resultsOf(r)
+	text := "return"
+	for i, f := range fieldsOf(t.Results) {
+		if f.name == "" || f.name == "_" {
+			return false
+		}
+		if i > 0 {
+			text += ","
+		}
+		text += " " + f.name
+	}
+	return m.fix("the return names its values", m.replace(r, text))
 }

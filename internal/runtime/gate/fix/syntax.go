@@ -2,6 +2,7 @@ package fix
 
 import (
 	"errors"
+	"go/ast"
 	"go/scanner"
 	"regexp"
 	"strings"
@@ -17,7 +18,7 @@ func (m *fixer) syntax(err error) {
 		if e.Pos.Offset > len(m.src) || i > 0 && !strings.HasPrefix(e.Msg, "missing ',' before newline") {
 			continue
 		}
-		for _, rule := range []func(*scanner.Error) bool{m.comma, m.nested, m.brokenLine} {
+		for _, rule := range []func(*scanner.Error) bool{m.comma, m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
 			if rule(e) {
 				break
 			}
@@ -71,4 +72,48 @@ func (m *fixer) nested(e *scanner.Error) bool {
 		return false
 	}
 	return m.fix("a function within one is a variable", edit{begin + g[2] - len("func "), begin + g[3], line[g[2]:g[3]] + " := func"})
+}
+
+// lastBrace adds the last brace of a text that ends within its last function.
+func (m *fixer) lastBrace(e *scanner.Error) bool {
+	text := strings.TrimRight(m.src, " \t\r\n")
+	line := text[strings.LastIndexByte(text, '\n')+1:]
+	if !strings.HasPrefix(e.Msg, "expected '}', found 'EOF'") || line == "" || line[0] != '\t' && line[0] != ' ' {
+		return false
+	}
+	_, file, err := m.checker.Parse(text + "\n}\n")
+	if err != nil || len(file.Decls) == 0 {
+		return false
+	}
+	f, ok := file.Decls[len(file.Decls)-1].(*ast.FuncDecl)
+	if !ok || f.Body == nil || len(f.Body.List) == 0 {
+		return false
+	}
+	if _, ok := f.Body.List[len(f.Body.List)-1].(*ast.ReturnStmt); !ok || strings.HasPrefix(strings.TrimPrefix(line, "\t"), "\t") || strings.HasPrefix(line, "     ") {
+		return false // a text that is cut off
+	}
+	return m.fix("the last brace was missing", edit{len(text), len(m.src), "\n}\n"})
+}
+
+var prefixed = regexp.MustCompile(`^(\+\+|--)([\pL_][\pL\d_]*)[ \t]*(?:\r?\n|\{|;|\})`)
+
+// prefixStep writes the statement ++i as i++.
+func (m *fixer) prefixStep(e *scanner.Error) bool {
+	g := prefixed.FindStringSubmatchIndex(m.src[e.Pos.Offset:])
+	before := strings.TrimRight(m.src[:e.Pos.Offset], " \t")
+	if g == nil || before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(before, ";") && !strings.HasSuffix(before, "{") {
+		return false
+	}
+	step, name := m.src[e.Pos.Offset+g[2]:e.Pos.Offset+g[3]], m.src[e.Pos.Offset+g[4]:e.Pos.Offset+g[5]]
+	return m.fix("the step stands behind the variable", edit{e.Pos.Offset, e.Pos.Offset + g[5], name + step})
+}
+
+// escape writes a class of a regular expression, as in "\d", with the backslash that a text of Go needs.
+func (m *fixer) escape(e *scanner.Error) bool {
+	line, begin := m.lineAt(e)
+	at := e.Pos.Offset - 1
+	if !strings.HasPrefix(e.Msg, "unknown escape") || at < begin || m.src[at] != '\\' || !strings.Contains(line, "regexp.") {
+		return false
+	}
+	return m.fix("a backslash of a regular expression stands twice", edit{at, at, "\\"})
 }

@@ -103,6 +103,17 @@ func (m *fixer) called(params, results []field) bool {
 	return pointer && isAnyExpr(results[0].typ) && isName(results[1].typ, "error")
 }
 
+// declares reports whether the file declares a name anywhere.
+func (m *fixer) declares(name string) bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && id.Name == name && id.Obj != nil
+		return !found
+	})
+	return found
+}
+
 func uses(body ast.Node, name string) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {

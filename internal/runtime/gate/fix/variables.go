@@ -16,6 +16,28 @@ func (m *fixer) variable(x ast.Expr) *types.Var {
 	return v
 }
 
+// usesOf returns the places where the program names a variable, but for its definition.
+func (m *fixer) usesOf(v types.Object) []*ast.Ident {
+	if m.used == nil {
+		m.used = map[types.Object][]*ast.Ident{}
+		for id, obj := range m.Info.Uses {
+			m.used[obj] = append(m.used[obj], id)
+		}
+	}
+	return m.used[v]
+}
+
+// jumps reports whether the program has goto, which passes over no new variable.
+func (m *fixer) jumps() bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		b, ok := n.(*ast.BranchStmt)
+		found = found || ok && b.Tok == token.GOTO
+		return !found
+	})
+	return found
+}
+
 // definition returns the statement that defines a variable, and the expression that it is set to.
 func (m *fixer) definition(v *types.Var) (def ast.Node, value ast.Expr) {
 	if v == nil {

@@ -1,0 +1,176 @@
+package fix
+
+import (
+	"go/ast"
+	"go/types"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// fetchers are names of functions and methods that would fetch a page, in small letters.
+var fetchers = []string{"httpget", "fetchurl", "geturl", "fetch", "httpfetch", "fetchpage"}
+
+// fetched writes a function of the host package that would fetch a page as call.Fetch, where the call is at hand.
+func (m *fixer) fetched(call *ast.CallExpr, fun ast.Expr) bool {
+	host := m.callName(call)
+	if host == "" || len(call.Args) != 1 || !m.isPage(call) {
+		return false
+	}
+	if t := m.Info.TypeOf(call.Args[0]); !isString(t) && !isEmptyInterface(t) {
+		return false
+	}
+	return m.fix(m.text(fun)+" is "+host+".Fetch", m.replace(fun, host+".Fetch"))
+}
+
+// isPage reports whether the program takes what a call returns first for a page, or for a text: it selects of it, or gives it where a text is wanted.
+func (m *fixer) isPage(call *ast.CallExpr) bool {
+	as, ok := m.parents[call].(*ast.AssignStmt)
+	if !ok || len(as.Rhs) != 1 || len(as.Lhs) != 2 {
+		return false
+	}
+	v := m.variable(as.Lhs[0])
+	for _, id := range m.usesOf(v) {
+		switch p := m.parents[id].(type) {
+		case *ast.SelectorExpr:
+		case *ast.CallExpr:
+			to := m.parameterType(p, id)
+			if m.Info.Types[p.Fun].IsType() {
+				to = m.Info.TypeOf(p.Fun)
+			}
+			if to == nil || !isPlainString(to) && !elemIs(to, types.Uint8) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return v != nil
+}
+
+// callName is the name under which the function around a node has the call; "" where it has none, or the name stands for something else, too.
+func (m *fixer) callName(n ast.Node) string {
+	f, ok := m.enclosing(n).(*ast.FuncDecl)
+	if !ok {
+		return ""
+	}
+	for _, p := range fieldsOf(f.Type.Params) {
+		if m.isCall(p.typ) && p.id != nil && p.name != "_" && !m.declaresAgain(f, p.id) {
+			return p.name
+		}
+	}
+	return ""
+}
+
+// declaresAgain reports whether a function declares a name of its parameters again.
+func (m *fixer) declaresAgain(f *ast.FuncDecl, id *ast.Ident) bool {
+	found := false
+	ast.Inspect(f, func(n ast.Node) bool {
+		other, ok := n.(*ast.Ident)
+		found = found || ok && other != id && other.Name == id.Name && other.Obj != nil && other.Obj != id.Obj
+		return !found
+	})
+	return found
+}
+
+// statuses are what net/http calls the usual ones.
+var statuses = map[string]int{"StatusOK": 200, "StatusCreated": 201, "StatusNoContent": 204, "StatusMovedPermanently": 301, "StatusFound": 302, "StatusBadRequest": 400, "StatusUnauthorized": 401,
+	"StatusForbidden": 403, "StatusNotFound": 404, "StatusTooManyRequests": 429, "StatusInternalServerError": 500, "StatusBadGateway": 502, "StatusServiceUnavailable": 503}
+
+// webClient writes http.Get as call.Fetch, and the names of statuses as their numbers. What else net/http has is nothing that a program may do.
+func (m *fixer) webClient(name string, has map[string]bool) {
+	for n := range has {
+		if n != "Get" && statuses[n] == 0 {
+			return
+		}
+	}
+	if uses(m.file, "Status") || uses(m.file, "Header") {
+		return // they are others there
+	}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok || !isName(s.X, name) {
+			return true
+		}
+		if code := statuses[s.Sel.Name]; code != 0 {
+			m.fix(m.text(s)+" is "+strconv.Itoa(code), m.replace(s, strconv.Itoa(code)))
+		} else if host := m.callName(s); host != "" {
+			m.fix(m.text(s)+" is "+host+".Fetch", m.replace(s, host+".Fetch"))
+		}
+		return true
+	})
+}
+
+// isResponse reports whether a type is a fetched page.
+func isResponse(t types.Type) bool {
+	p, ok := types.Unalias(t).(*types.Pointer)
+	if !ok {
+		return false
+	}
+	n, ok := types.Unalias(p.Elem()).(*types.Named)
+	return ok && n.Obj().Name() == "Response" && ofHost(n.Obj())
+}
+
+// closed leaves out resp.Body.Close(): the body is a text.
+func (m *fixer) closed(s *ast.SelectorExpr) bool {
+	body, ok := ast.Unparen(s.X).(*ast.SelectorExpr)
+	if !ok || s.Sel.Name != "Close" {
+		return false
+	}
+	if owner, name := m.hostMember(body); owner+"."+name != "Response.Body" {
+		return false
+	}
+	switch p := m.parents[m.parents[s]].(type) {
+	case *ast.DeferStmt, *ast.ExprStmt:
+		return m.fix("a body is a text, which is not closed", m.line(p))
+	}
+	return false
+}
+
+// ioutil writes ioutil.ReadAll as io.ReadAll.
+func (m *fixer) ioutil(name string, has map[string]bool) {
+	if len(has) != 1 || !has["ReadAll"] || m.declares("io") {
+		return
+	}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && isName(s.X, name) {
+			m.fix("ReadAll is in io", m.replace(s, "io.ReadAll"))
+		}
+		return true
+	})
+}
+
+// readers of texts are functions that are given an io.Reader, and read a text from its beginning.
+var readsText = []string{"bufio.NewScanner", "bufio.NewReader", "csv.NewReader", "json.NewDecoder", "xml.NewDecoder", "io.ReadAll"}
+
+// reader is a text or bytes as an io.Reader of them, where it is read once and is no name of a file; "" for others.
+func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
+	c, ok := m.parents[x].(*ast.CallExpr)
+	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.text(c.Fun)) || m.repeats(c) || m.Info.Types[x].Value != nil || namesFile.MatchString(m.text(x)) {
+		return ""
+	}
+	switch {
+	case isPlainString(from):
+		return "strings.NewReader(" + m.text(x) + ")"
+	case elemIs(from, types.Uint8):
+		return "bytes.NewReader(" + m.text(x) + ")"
+	}
+	return ""
+}
+
+var namesFile = regexp.MustCompile(`(?i)(?:file|path|url|uri|name)\w*$`)
+
+// repeats reports whether a node stands in a loop, or in a function of its own.
+func (m *fixer) repeats(n ast.Node) bool {
+	for p := m.parents[n]; p != nil; p = m.parents[p] {
+		switch p.(type) {
+		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit:
+			return true
+		}
+	}
+	return false
+}
+
+// isFetcher reports whether a name would be that of a function which fetches a page.
+func isFetcher(name string) bool { return slices.Contains(fetchers, strings.ToLower(name)) }

@@ -1,0 +1,68 @@
+package fix
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+)
+
+// singleValue takes a call that returns an error, too, out of the expression in which it stands, and passes the error on.
+func (m *fixer) singleValue(_ types.Error, path []ast.Node, _ []string) bool {
+	call, ok := nearest(path, func(c *ast.CallExpr) bool {
+		t, ok := m.Info.TypeOf(c).(*types.Tuple)
+		return ok && t.Len() == 2 && isError(t.At(1).Type())
+	})
+	if !ok {
+		return false
+	}
+	st := m.evaluates(call)
+	if st == nil || st.Pos() == call.Pos() || len(m.edits) > 0 || m.jumps() || m.callsBefore(st, call) {
+		return false
+	}
+	err := m.unused("err", "failure")
+	fails := m.failing(call, err)
+	if fails == "" {
+		return false
+	}
+	value := m.unused("value", "result", "part")
+	return m.fix("the error of "+clip(m.text(call))+" is returned",
+		m.before(st, value+", "+err+" := "+m.text(call)+"\nif "+err+" != nil {\n"+fails+"\n}\n"), m.replace(call, value))
+}
+
+// evaluates returns the statement in a block that evaluates an expression once and in any case; nil where it may be evaluated more often, or not.
+func (m *fixer) evaluates(x ast.Expr) ast.Stmt {
+	for n := ast.Node(x); n != nil; n = m.parents[n] {
+		switch p := m.parents[n].(type) {
+		case *ast.FuncLit:
+			return nil
+		case *ast.BinaryExpr:
+			if (p.Op == token.LAND || p.Op == token.LOR) && p.Y == n {
+				return nil
+			}
+		case ast.Stmt:
+			switch p := p.(type) {
+			case *ast.AssignStmt, *ast.ReturnStmt, *ast.ExprStmt:
+				if m.inBlock(p) {
+					return p
+				}
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// callsBefore reports whether a statement calls anything before it calls call, or beside it: what is taken out of it comes first.
+func (m *fixer) callsBefore(st ast.Stmt, call *ast.CallExpr) bool {
+	found := false
+	ast.Inspect(st, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if !ok || c == call {
+			return c != call || !ok
+		}
+		around := c.Pos() <= call.Pos() && call.End() <= c.End()
+		found = found || !around && !m.Info.Types[c.Fun].IsType()
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,152 @@
+package fix
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// layouts writes layouts of times as Go has them. One of another language has no part of a time in it: it would be parsed and formatted as it stands.
+func (m *fixer) layouts() {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if !ok || len(c.Args) == 0 || m.checker.Spent() || !m.takesLayout(c) {
+			return true
+		}
+		lit := m.literal(c.Args[0])
+		if lit == nil {
+			return true
+		}
+		text, err := strconv.Unquote(lit.Value)
+		if to := goLayout(text); err == nil && to != "" {
+			m.fix("the layout of a time is an example: "+clip(to), m.replace(lit, strconv.Quote(to)))
+		}
+		return true
+	})
+}
+
+// takesLayout reports whether the first argument of a call is the layout of a time.
+func (m *fixer) takesLayout(c *ast.CallExpr) bool {
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	f, ok := m.Info.Uses[s.Sel].(*types.Func)
+	if !ok || f.Pkg() == nil || f.Pkg().Path() != "time" {
+		return false
+	}
+	switch f.FullName() {
+	case "time.Parse", "time.ParseInLocation", "(time.Time).Format":
+		return true
+	}
+	return false
+}
+
+// literal returns the literal that an expression is, or that a constant or variable is set to once, which all its uses take for a layout.
+func (m *fixer) literal(x ast.Expr) *ast.BasicLit {
+	if lit, ok := ast.Unparen(x).(*ast.BasicLit); ok {
+		return lit
+	}
+	id, ok := ast.Unparen(x).(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	obj := m.Info.ObjectOf(id)
+	var lit *ast.BasicLit
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ValueSpec:
+			if g, ok := m.parents[n].(*ast.GenDecl); ok && len(n.Names) == 1 && len(n.Values) == 1 && m.Info.Defs[n.Names[0]] == obj && !repeatsValues(g) {
+				lit, _ = n.Values[0].(*ast.BasicLit)
+			}
+		case *ast.AssignStmt:
+			if l, ok := n.Lhs[0].(*ast.Ident); ok && n.Tok == token.DEFINE && len(n.Lhs) == 1 && m.Info.Defs[l] == obj {
+				lit, _ = n.Rhs[0].(*ast.BasicLit)
+			}
+		}
+		return lit == nil
+	})
+	for _, use := range m.usesOf(obj) {
+		if c, ok := m.parents[use].(*ast.CallExpr); !ok || c.Args[0] != ast.Expr(use) || !m.takesLayout(c) {
+			return nil
+		}
+	}
+	return lit
+}
+
+var (
+	// Parts of a date by letters, as in yyyy-MM-dd, and of strftime.
+	letterPart = regexp.MustCompile(`^(?:YYYY|yyyy|MMMM|MMM|MM|DD|dd|HH|mm|ss|SS)`)
+	letters    = map[string]string{"YYYY": "2006", "yyyy": "2006", "MMMM": "January", "MMM": "Jan", "DD": "02", "dd": "02", "HH": "15", "ss": "05", "SS": "05"}
+	percents   = map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'B': "January", 'b': "Jan", 'A': "Monday", 'a': "Mon", 'y': "06", 'I': "03", 'p': "PM", 'F': "2006-01-02", 'T': "15:04:05"}
+)
+
+// repeatsValues reports whether a declaration of constants has one that repeats the value before it.
+func repeatsValues(g *ast.GenDecl) bool {
+	return g.Tok == token.CONST && slices.ContainsFunc(g.Specs, func(s ast.Spec) bool { return len(s.(*ast.ValueSpec).Values) == 0 })
+}
+
+// unclear matches what a layout may mean by more than its letters: quoted text, digits, zones, fractions.
+var unclear = regexp.MustCompile(`['"\[\]\d]|[yYdDHms]Z|SSS`)
+
+// goLayout is Go's form of a layout of another language; "" for a text that is none, is Go's, or has a part that is not known, stands twice, or may be two.
+func goLayout(text string) string {
+	if text == "" || unclear.MatchString(text) || time.Date(1999, 12, 30, 21, 47, 58, 0, time.UTC).Format(text) != text { // it has parts of Go's
+		return ""
+	}
+	var b strings.Builder
+	last, seen := "", map[string]bool{}
+	for i := 0; i < len(text); {
+		part, to := "", ""
+		switch c := text[i]; {
+		case c == '%' && i+1 < len(text):
+			part, to = text[i:i+2], percents[text[i+1]]
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' && c != 'T':
+			part = letterPart.FindString(text[i:])
+			to = letters[part]
+			if part == "mm" || part == "MM" {
+				to = monthOrMinute(last, text[i+2:])
+				if to == "01" && strings.Contains(strings.ToLower(text), "ss") && !strings.Contains(text, "HH") {
+					return "" // minutes of seconds
+				}
+			}
+			last = part
+		default:
+			b.WriteByte(c)
+			i++
+			continue
+		}
+		if to == "" || seen[to] {
+			return ""
+		}
+		seen[to] = true
+		b.WriteString(to)
+		i += len(part)
+	}
+	if len(seen) < 2 {
+		return ""
+	}
+	return b.String()
+}
+
+// monthOrMinute is Go's part for MM or mm by what stands before and behind it: people write both for both.
+func monthOrMinute(before, behind string) string {
+	switch before {
+	case "HH":
+		return "04"
+	case "YYYY", "yyyy", "DD", "dd":
+		if !strings.HasPrefix(behind, ":") {
+			return "01"
+		}
+	case "":
+		if len(behind) > 2 && strings.EqualFold(behind[1:3], "dd") {
+			return "01"
+		}
+	}
+	return ""
+}
