@@ -60,9 +60,7 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 	t := m.Info.TypeOf(n.Type)
 	from, ok := m.isCounted(n.X, t)
 	if !ok || t == nil {
-		if _, member := ast.Unparen(n.X).(*ast.IndexExpr); member && t != nil && from&(ofArguments|ofElsewhere) != 0 && (jsonKind(t) != "" || isKind(t, types.IsNumeric) && decodedAs(t) == "") && !m.makes(t) {
-			m.neverHolds(n, t)
-		}
+		m.neverMade(n, t, from)
 		return
 	}
 	kind, like := jsonKind(t), m.like(t)
@@ -90,6 +88,17 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 	}
 	m.useHost(fmt.Sprintf("JSON has no %s: %s is converted", m.text(n.Type), kindWords[kind]),
 		m.replace(n.X, fmt.Sprintf("recurgent.%s(%s, %s)", helper, m.text(n.X), like)))
+}
+
+// neverMade names an assertion of a member, of JSON or set by the program, to be a number or the like that neither JSON has nor the program makes.
+func (m *fixer) neverMade(n *ast.TypeAssertExpr, t types.Type, from origin) {
+	_, member := ast.Unparen(n.X).(*ast.IndexExpr)
+	if !member || t == nil || from&(ofArguments|ofElsewhere) == 0 {
+		return
+	}
+	if (jsonKind(t) != "" || isKind(t, types.IsNumeric) && decodedAs(t) == "") && !m.makes(t) {
+		m.neverHolds(n, t)
+	}
 }
 
 // useHost makes edits that use the name of the host package, which the program may import under another one, or not yet.

@@ -33,7 +33,7 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	if from == nil || to == nil {
 		return ""
 	}
-	if as := m.reader(x, from, to); as != "" {
+	if as := m.unlike(x, from, to); as != "" {
 		return as
 	}
 	if tv.Value != nil {
@@ -45,14 +45,6 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	switch {
 	case isEmptyInterface(from):
 		return m.convertedJSON(x, to)
-	case isResponse(from) && isPlainString(to):
-		return text + ".Body"
-	case isResponse(from) && elemIs(to, types.Uint8):
-		return "[]byte(" + text + ".Body)"
-	case isCalendar(from) && types.Identical(to, types.Typ[types.Int]):
-		return "int(" + text + ")"
-	case isError(from) && isPlainString(to):
-		return text + ".Error()"
 	case isNamed(from) || isNamed(to) && !isError(to):
 		return ""
 	case (isBasic(from, types.Int) || isBasic(from, types.Int64)) && isBasic(to, types.Float64):
@@ -68,6 +60,22 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 		return m.whole(x, to)
 	}
 	return m.convertedText(x, text, from, to)
+}
+
+// unlike is an expression as a value of a type of another kind: of a page its body, of a weekday its number, of an error its message, of a text a reader; "" for others.
+func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
+	text := m.text(x)
+	switch {
+	case isResponse(from) && isPlainString(to):
+		return text + ".Body"
+	case isResponse(from) && elemIs(to, types.Uint8):
+		return "[]byte(" + text + ".Body)"
+	case isCalendar(from) && types.Identical(to, types.Typ[types.Int]):
+		return "int(" + text + ")"
+	case isError(from) && isPlainString(to):
+		return text + ".Error()"
+	}
+	return m.reader(x, from, to)
 }
 
 // isGetter reports whether a type is a function that takes nothing and returns one value.

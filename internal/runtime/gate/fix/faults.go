@@ -227,6 +227,21 @@ func (m *fixer) isPlace(n ast.Expr) bool {
 
 var verbs = regexp.MustCompile(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
 
+// fits has an argument of a format be of a type that its verb is for, or names it.
+func (m *fixer) fits(x ast.Expr, format, verb string) {
+	t := m.Info.TypeOf(x)
+	switch {
+	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(x, types.Typ[types.Int]),
+		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
+	case verb == "s" && t != nil && elemIs(t, types.Int32) && !isNamed(t):
+		m.fix("characters are a text as string(x)", m.replace(x, "string("+m.text(x)+")"))
+	case strings.Contains("dco", verb) && isFloat(t), strings.Contains("fFeEgG", verb) && isWhole(t):
+		m.name(x, clip(m.text(x))+" is a "+m.typeText(t)+", which "+format+" does not fit: %d is for integers, %g for float64")
+	case verb == "s" && isKind(t, types.IsNumeric) && !isNamed(t):
+		m.name(x, clip(m.text(x))+" is a number, and %s is for texts: write %v")
+	}
+}
+
 // formats names the verbs of constant formats that the types of their arguments do not fit, as %d of a float64: what they make is no text that anybody wants.
 func (m *fixer) formats() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -249,17 +264,7 @@ func (m *fixer) formats() {
 			if at++; at >= len(args) {
 				return true
 			}
-			t := m.Info.TypeOf(args[at])
-			switch {
-			case strings.Contains("dco", g[1]) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(args[at], types.Typ[types.Int]),
-				strings.Contains("fFeEgG", g[1]) && isWhole(t) && !isNamed(t) && m.convert(args[at], types.Typ[types.Float64]):
-			case g[1] == "s" && t != nil && elemIs(t, types.Int32) && !isNamed(t):
-				m.fix("characters are a text as string(x)", m.replace(args[at], "string("+m.text(args[at])+")"))
-			case strings.Contains("dco", g[1]) && isFloat(t), strings.Contains("fFeEgG", g[1]) && isWhole(t):
-				m.name(args[at], clip(m.text(args[at]))+" is a "+m.typeText(t)+", which "+g[0]+" does not fit: %d is for integers, %g for float64")
-			case g[1] == "s" && isKind(t, types.IsNumeric) && !isNamed(t):
-				m.name(args[at], clip(m.text(args[at]))+" is a number, and %s is for texts: write %v")
-			}
+			m.fits(args[at], g[0], g[1])
 		}
 		return true
 	})
