@@ -50,7 +50,7 @@ func (p *Record) Name() string { return "record" }
 func (p *Record) Program(ctx context.Context, r Request) (Reply, error) {
 	reply, err := p.opts.Inner.Program(ctx, r)
 	if err == nil {
-		p.add(Line{Role: r.Role, Method: r.Method, Kind: r.Kind, Code: reply.Code, Unchanged: reply.Unchanged, Notes: reply.Notes, SolverShape: reply.SolverShape, Declaration: reply.Declaration, Model: reply.Model})
+		p.add(Line{Role: r.Role, Method: r.Method, Kind: r.Kind, Code: reply.Code, Unchanged: reply.Unchanged, Notes: reply.Notes, SolverShape: reply.SolverShape, Declaration: reply.Declaration, Model: reply.Model, Usage: &reply.Usage})
 	}
 	return reply, err
 }
@@ -59,7 +59,7 @@ func (p *Record) Program(ctx context.Context, r Request) (Reply, error) {
 func (p *Record) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	reply, err := p.opts.Inner.Chat(ctx, r)
 	if err == nil {
-		p.add(Line{Kind: KindChat, Prompt: digest(r.Messages), Content: reply.Content})
+		p.add(Line{Kind: KindChat, Prompt: digest(r.Messages), Content: reply.Content, Usage: &reply.Usage})
 	}
 	return reply, err
 }

@@ -31,6 +31,7 @@ type Line struct {
 	Origin      string          `json:"origin,omitempty"`  // "written" where no model wrote the code
 	Prompt      string          `json:"prompt,omitempty"`  // digest of a chat's messages
 	Content     string          `json:"content,omitempty"` // of a chat
+	Usage       *agent.Usage    `json:"usage,omitempty"`   // what the reply cost when it was recorded
 	agent.Declaration
 }
 
@@ -84,6 +85,9 @@ func OpenReplay(path string) (*Replay, error) {
 }
 
 func (l Line) invalid() string {
+	if u := l.used(); min(u.ModelRequests, u.PromptTokens, u.CompletionTokens) < 0 {
+		return "usage must not be negative"
+	}
 	switch l.Kind {
 	case KindForge, KindRepair:
 		if l.Role == "" || l.Method == "" || strings.TrimSpace(l.Code) == "" && !l.Unchanged {
@@ -128,10 +132,10 @@ func (p *Replay) Program(ctx context.Context, r Request) (Reply, error) {
 		model = r.Model
 	}
 	if l.Unchanged && strings.TrimSpace(l.Code) == "" && !r.MayKeep {
-		return Reply{}, &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Usage: usage,
+		return Reply{}, &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Usage: l.used(),
 			Message: fmt.Sprintf("the recording %s says unchanged for %s.%s, and there is no program that could be kept", p.source, r.Role, r.Method)}
 	}
-	return Reply{Code: l.Code, Unchanged: l.Unchanged && strings.TrimSpace(l.Code) == "", Notes: l.Notes, SolverShape: l.SolverShape, Declaration: l.Declaration, Model: model, Usage: usage}, nil
+	return Reply{Code: l.Code, Unchanged: l.Unchanged && strings.TrimSpace(l.Code) == "", Notes: l.Notes, SolverShape: l.SolverShape, Declaration: l.Declaration, Model: model, Usage: l.used()}, nil
 }
 
 // Chat implements Provider.
@@ -148,7 +152,15 @@ func (p *Replay) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 		return ChatReply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage, final: true,
 			Message: fmt.Sprintf("the recording %s has no answer to this conversation; set OPENAI_API_KEY or OPENAI_BASE_URL to ask a model", p.source)}
 	}
-	return ChatReply{Content: l.Content, Model: r.Model, Usage: usage}, nil
+	return ChatReply{Content: l.Content, Model: r.Model, Usage: l.used()}, nil
+}
+
+// used is what the reply is reported to have cost: what it cost when it was recorded, where the line says so. No cap is charged with it.
+func (l Line) used() agent.Usage {
+	if l.Usage == nil {
+		return agent.Usage{ModelRequests: 1}
+	}
+	return *l.Usage
 }
 
 // free has a request counted that costs nothing.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -47,7 +48,7 @@ func TestReplay(t *testing.T) {
 
 func TestReplayRefusesBadLines(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{`{`, `{"role":"r","method":"m","kind":"forge"}`, `{"role":"r","method":"m","kind":"think","code":"x"}`, `{"kind":"chat"}`} {
+	for _, bad := range []string{`{`, `{"role":"r","method":"m","kind":"forge"}`, `{"role":"r","method":"m","kind":"think","code":"x"}`, `{"kind":"chat"}`, `{"role":"r","method":"m","kind":"forge","code":"x","usage":{"prompt_tokens":-1}}`} {
 		_, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"one"}`+"\n"+bad), "file")
 		if err == nil || !strings.Contains(err.Error(), "file, line 2") {
 			t.Errorf("%s: got %v, want an error that names line 2", bad, err)
@@ -74,16 +75,20 @@ func TestRecordThenReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
+	var programUsage atomic.Value // the same each time
 	for range 8 {
 		wg.Go(func() {
-			if _, err := p.Program(t.Context(), request()); err != nil {
-				t.Error(err)
+			r, err := p.Program(t.Context(), request())
+			if err != nil || r.Usage.PromptTokens == 0 {
+				t.Error(r.Usage, err)
 			}
+			programUsage.Store(r.Usage)
 		})
 	}
 	wg.Wait()
 	chat := provider.ChatRequest{Model: "scripted", Messages: []provider.Message{{Role: "user", Content: "q"}}}
-	if _, err := p.Chat(t.Context(), chat); err != nil {
+	said, err := p.Chat(t.Context(), chat)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.(*provider.Record).Close(); err != nil {
@@ -97,11 +102,11 @@ func TestRecordThenReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := again.Program(t.Context(), request()); err != nil || !strings.Contains(r.Code, "// m [secret]") {
-		t.Errorf("got %q, %v", r.Code, err)
+	if r, err := again.Program(t.Context(), request()); err != nil || !strings.Contains(r.Code, "// m [secret]") || r.Usage != programUsage.Load() {
+		t.Errorf("got %q, %v, %v", r.Code, r.Usage, err)
 	}
-	if r, err := again.Chat(t.Context(), chat); err != nil || r.Content != "Answer: [secret]" {
-		t.Errorf("got %q, %v", r.Content, err)
+	if r, err := again.Chat(t.Context(), chat); err != nil || r.Content != "Answer: [secret]" || r.Usage != said.Usage {
+		t.Errorf("got %q, %v, %v", r.Content, r.Usage, err)
 	}
 }
 
