@@ -223,6 +223,19 @@ func (f *Interface) sameQuestion(a, b *Example) bool {
 	return f.SameInput(a.Args, a.Kwargs, b.Args, b.Kwargs) && equalJSON(orEmpty(a.Context), orEmpty(b.Context))
 }
 
+// Asking returns the active example that asks what x does, or nil.
+func (a *Artifact) Asking(x *Example) *Example {
+	if a == nil {
+		return nil
+	}
+	for i := range a.Examples {
+		if y := &a.Examples[i]; y.State == ExampleActive && a.Takes().sameQuestion(y, x) {
+			return y
+		}
+	}
+	return nil
+}
+
 // ExamplesRevision is a positive number that differs where people see other examples, 0 for none.
 func ExamplesRevision(list []Example) int64 {
 	if len(list) == 0 {

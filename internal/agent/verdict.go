@@ -186,6 +186,7 @@ type ChangedAnswer struct {
 
 // judge applies what people say of answers.
 func (a *Artifact) judge(c ArtifactChange) {
+	was := a.Examples
 	if c.Examples != nil {
 		a.Examples = slices.Clone(*c.Examples)
 	}
@@ -203,6 +204,9 @@ func (a *Artifact) judge(c ArtifactChange) {
 	}
 	if c.Example != nil {
 		a.putExample(*c.Example) // behind the verdict, which drops the example of the one that it replaces
+	}
+	if c.Examples != nil || c.Example != nil {
+		a.followExamples(was)
 	}
 	if c.Correction != nil {
 		a.Correction = c.Correction

@@ -101,6 +101,29 @@ func (a *Artifact) Breaks(g *Generation) (ids []string) {
 	return ids
 }
 
+// followExamples has generations that broke an example break the one that asks the same after a change of the examples: another id is no decision about them. was is the
+// list of before.
+func (a *Artifact) followExamples(was []Example) {
+	for _, g := range slices.Clone(a.Generations) {
+		if len(g.Breaks) == 0 {
+			continue
+		}
+		next := slices.Clone(g.Breaks)
+		for _, x := range was {
+			i := slices.Index(next, x.ID)
+			if i < 0 || x.State != ExampleActive || a.Example(x.ID) != nil {
+				continue
+			}
+			if y := a.Asking(&x); y != nil && !slices.Contains(next, y.ID) {
+				next[i] = y.ID
+			}
+		}
+		if !slices.Equal(next, g.Breaks) {
+			a.change(g.ID).Breaks = next
+		}
+	}
+}
+
 // Awaits reports whether the generation waits for a person, whatever the policy approval_required says.
 func (a *Artifact) Awaits(g *Generation) bool { return a.AwaitsReach(g) || a.AwaitsExamples(g) }
 

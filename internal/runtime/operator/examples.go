@@ -35,8 +35,8 @@ type ExamplesPut struct {
 	Actor        string
 }
 
-// PutExamples replaces the active examples of the method, also before it exists; proposals stay, also where the list has them. An example that comes
-// back under its id keeps the effects of the call that it was made from. Errors are *agent.InputError or the store's:
+// PutExamples replaces the active examples of the method, also before it exists; proposals stay, also where the list has them. An example without an
+// id gets that of the active one that asks the same. One that comes back under its id keeps the effects of the call that it was made from. Errors are *agent.InputError or the store's:
 // store.ErrConflict for another revision.
 func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Example, error) {
 	role, method, list := q.Role, q.Method, slices.Clone(q.Examples)
@@ -71,7 +71,7 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 		for _, x := range list {
 			rejected := x.State == agent.ExampleProposed && (a == nil || a.Example(x.ID) == nil) // meanwhile, at another replica, as it may have been accepted
 			if !rejected && !a.Proposes(&x) {
-				next = append(next, o.completed(a, x, q.Actor))
+				next = append(next, o.completed(a, identified(a, x, list), q.Actor))
 			}
 		}
 		if a == nil && len(next) == 0 {
@@ -116,6 +116,17 @@ func (o *Operator) takes(ctx context.Context, role, method string) *agent.Interf
 		return nil
 	}
 	return a.Takes()
+}
+
+// identified gives an example without an id that of the active one that asks the same, where nothing else of the list has it.
+func identified(a *agent.Artifact, x agent.Example, list []agent.Example) agent.Example {
+	if x.ID != "" {
+		return x
+	}
+	if old := a.Asking(&x); old != nil && !slices.ContainsFunc(list, func(y agent.Example) bool { return y.ID == old.ID }) {
+		x.ID = old.ID
+	}
+	return x
 }
 
 // completed is the example as it is stored.

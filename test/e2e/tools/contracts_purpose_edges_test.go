@@ -117,6 +117,38 @@ func TestPurposeAgainstExamples(t *testing.T) {
 	}
 }
 
+// Examples that are put again, with another id or another expectation are no decision about the program that waits for them: it goes on waiting.
+func TestPurposeExamplesPutAgain(t *testing.T) {
+	t.Parallel()
+	d, m, s := warm(t, progKelvin)
+	id := examples(d, "units", "convert", example(212, 100))[0].(object)["id"]
+	registers(d, object{"purpose": toKelvin})
+	wantStale(d, d.Call(s, "convert", 0), 32)
+	named := example(212, 100)
+	named["id"] = "boiling"
+	for i, list := range [][]object{
+		{example(212, 100)},
+		{example(32, 0), example(212, 100)},
+		{example(211, 100)},
+		{named},
+		{example(212, 100)},
+	} {
+		kept := examples(d, "units", "convert", list...)
+		if i < 3 && kept[len(kept)-1].(object)["id"] != id {
+			t.Errorf("%d: the example has got another id: %v", i, kept)
+		}
+		wantStale(d, d.Call(s, "convert", 0), 32)
+		if a := d.Artifact("units", "convert"); a["breaks_examples"] != 1.0 || len(d.List("/v1/inbox?kind=approval")) != 1 {
+			t.Errorf("%d: %v examples are broken, the inbox has %v", i, a["breaks_examples"], d.List("/v1/inbox?kind=approval"))
+		}
+	}
+	wantAsked(t, m, 2)
+	verdict(d, d.Call(s, "convert", 100), object{"verdict": "right"}) // it makes an example of the call
+	wantStale(d, d.Call(s, "convert", 0), 32)
+	examples(d, "units", "convert", example(32.5, 0.5))
+	wantFresh(d, d.Call(s, "convert", 0), 273.15, "gen-2") // none that asked the same is left
+}
+
 // While a program waits the purpose may change again: then another one is asked for, by the program that answers. Back at the words of before nothing is stale.
 func TestPurposeChangedAgainWhileOneWaits(t *testing.T) {
 	t.Parallel()
