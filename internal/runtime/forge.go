@@ -150,16 +150,10 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		case cand.existing != nil:
 			rec.selected = rec.of(cand.existing) // this call may have arguments that the other one had not
 			return rec.follow(ctx)
-		case cand.keeps:
-			return rec.keepProgram(ctx, cand)
 		}
-		j := rec.tryCandidate(ctx, cand)
-		if j.id == "" {
-			return rec.keepUnapproved(cand)
-		}
-		rec.ranCandidate(agent.SourceGenerated, cand, j)
-		if j.served() {
-			return rec.adoptOrDrop(ctx, cand, j)
+		j, answer := rec.tryForged(ctx, cand)
+		if answer != nil {
+			return *answer
 		}
 		rec.note(j)
 		rec.reject(rejected{trigger, cand.generation.CodeChecksum, j}, false)
@@ -172,6 +166,29 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		q = forgeRequest{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: q.alone, basis: failing{code: cand.generation.Code,
 			checksum: cand.generation.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType, attempt: j}}
 	}
+}
+
+// tryForged returns the answer of what the model gave, where that serves, else the attempt that shows why it does not.
+func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judged, answer *agent.Outcome) {
+	var o agent.Outcome
+	switch j = rec.tryKept(ctx, cand); {
+	case cand.keeps && j.id == "":
+		o = rec.keepProgram(ctx, cand)
+	case cand.keeps && j.served(): // it was interrupted
+		o = rec.keep(j)
+	case cand.keeps:
+		return j, nil
+	default:
+		if j = rec.tryCandidate(ctx, cand); j.id == "" {
+			o = rec.keepUnapproved(cand)
+			break
+		}
+		if rec.ranCandidate(agent.SourceGenerated, cand, j); !j.served() {
+			return j, nil
+		}
+		o = rec.adoptOrDrop(ctx, cand, j)
+	}
+	return j, &o
 }
 
 // noProgram ends a call for which no program could be had.

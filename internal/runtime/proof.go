@@ -95,7 +95,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	}
 	now := c.refreshed(ctx)
 	broken := now.proveExamples(ctx, cand, adaptive)
-	if broken != nil && broken.example != "" && c.decision.Reason == ReasonPurposeChanged {
+	if broken != nil && broken.example != "" && c.decision.Reason == ReasonPurposeChanged && !cand.keeps {
 		broken = now.onlyExamples(ctx, cand, broken)
 	}
 	if broken == nil && !c.switchedOff() {

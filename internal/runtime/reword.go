@@ -68,6 +68,18 @@ func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
 	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.id, keeps: true, keptAt: at, proof: proof{turn: make(chan struct{}, 1)}}
 }
 
+// tryKept holds a program that the model keeps to what a new one would be held to: a person's example counts for more than the model's word. It returns no attempt where
+// the program holds all, and for a new program.
+func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judged {
+	if !cand.keeps {
+		return judged{}
+	}
+	if broken := rec.prove(ctx, cand, rec.adaptive, false); broken != nil {
+		return *broken
+	}
+	return judged{}
+}
+
 // keepProgram answers with the program that the model was asked about, and keeps that it was.
 func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Outcome {
 	made := *rec.madeForNow()
