@@ -22,6 +22,22 @@ func (in *SelectInput) worded(a *agent.Artifact) *agent.Generation {
 	return nil
 }
 
+// whileWaiting selects while the current generation waits for a person. What was made for the words of now goes before what waits was made in the place of.
+func (in *SelectInput) whileWaiting(a *agent.Artifact, d Decision, why string) Decision {
+	serving := selectServing(*in, a, d, why)
+	if serving.Decision != agent.DecideRun || a.Pinned || !in.reworded(serving.Generation) {
+		return serving
+	}
+	if made := in.worded(a); made != nil {
+		serving.Generation = made
+		return serving
+	}
+	if in.reworded(d.Generation) {
+		return recheck(d, serving.Generation) // what waits was written for what the method is for no more
+	}
+	return serving
+}
+
 // recheck has a model say whether the generation does what the method is for now, or write another one. Until that is known the generation answers.
 func recheck(d Decision, g *agent.Generation) Decision {
 	d.Decision, d.Reason, d.Generation, d.Fallback, d.Reworded = agent.DecideForge, ReasonPurposeChanged, g, g, true

@@ -96,11 +96,7 @@ func Select(in SelectInput) Decision {
 		return d
 	}
 	if why := in.waits(a, g); why != "" {
-		serving := selectServing(in, a, d, why)
-		if serving.Decision == agent.DecideRun && in.reworded(g) && in.reworded(serving.Generation) && !a.Pinned {
-			return recheck(d, serving.Generation) // what waits was written for what the method is for no more
-		}
-		return serving
+		return in.whileWaiting(a, d, why)
 	}
 	if a.Pinned {
 		return Decision{Decision: agent.DecideRun, Reason: ReasonPinned, Generation: g}

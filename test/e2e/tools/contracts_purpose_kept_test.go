@@ -5,6 +5,22 @@ import (
 	"testing"
 )
 
+// While a program waits, the words of before bring back what was made for them, also past the program that answered last, and without a request.
+func TestPurposeSetBackWhileOneWaits(t *testing.T) {
+	t.Parallel()
+	d, m, s := warm(t, progKelvin, progRankine)
+	registers(d, object{"purpose": toKelvin})
+	d.WantValue(d.Call(s, "convert", 0), 273.15, "generated")
+	examples(d, "units", "convert", example(485.15, 212))
+	registers(d, object{"purpose": "celsius to rankine"})
+	wantStale(d, d.Call(s, "convert", 0), 273.15)
+	registers(d, object{"purpose": toFahrenheit})
+	wantFresh(d, d.Call(s, "convert", 0), 32, "gen-1")
+	registers(d, object{"purpose": toKelvin})
+	wantFresh(d, d.Call(s, "convert", 0), 273.15, "gen-2")
+	wantAsked(t, m, 3)
+}
+
 // A program that the model keeps has to hold the active examples, as a new one has to. One that does not is no answer, be it that the model says unchanged or gives the same
 // program: it is asked again, with the example, and without budget the old program stays stale.
 func TestPurposeKeptAgainstExamples(t *testing.T) {
