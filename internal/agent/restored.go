@@ -13,17 +13,19 @@ type Restored struct {
 	From string `json:"from,omitempty"` // that of the operation which had taken it away; left out where it is not known
 }
 
-// RestoreBelow returns the change that brings the current program of an archived artifact of the same name back as an older generation of this
+// RestoreBelow returns the change that brings the program that served calls of an archived artifact of the same name back as an older generation of this
 // one, which goes on answering. by and from are as in Restored. The error says why nothing comes back.
 func (a *Artifact) RestoreBelow(old *Artifact, by, from string, at time.Time) (ArtifactChange, error) {
-	g := old.Current()
+	g := old.Served()
 	switch {
 	case a.Current() == nil:
 		return ArtifactChange{}, errors.New("it has examples and no program: archive these first, and all of it comes back")
-	case g == nil:
+	case old.Current() == nil:
 		return ArtifactChange{}, errors.New("what is archived of it has no program")
 	case old.Quarantined:
 		return ArtifactChange{}, errors.New("what is archived of it is quarantined, and no older generation can be: archive the newer one first")
+	case g == nil:
+		return ArtifactChange{}, errors.New("what is archived of it waits for a person, and no program served before it: archive the newer one first, and approve this one once it is back")
 	}
 	for _, kept := range a.Generations {
 		if kept.CodeChecksum == g.CodeChecksum {
@@ -32,7 +34,31 @@ func (a *Artifact) RestoreBelow(old *Artifact, by, from string, at time.Time) (A
 	}
 	back := *g
 	back.ID, back.ParentID, back.Aside, back.Restored = a.NextGenerationID(), nil, false, &Restored{By: by, From: from}
+	back.Breaks = nil // of examples that stay in the archive
 	return ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: at, Restore: &back}, nil
+}
+
+// Served returns the newest program that the current one comes of and that does not wait for a person, nil where there is none. One that nobody approved
+// and that never answered waits beside an approved one.
+func (a *Artifact) Served() *Generation {
+	var newest *Generation
+	for _, g := range a.Lineage() {
+		switch {
+		case a.Awaits(g):
+		case newest == nil && (g.Approved || g.ran()):
+			return g
+		case newest == nil:
+			newest = g
+		case g.Approved:
+			return g
+		}
+	}
+	return newest
+}
+
+// ran reports whether a call's end was ever counted on the program.
+func (g *Generation) ran() bool {
+	return g.SuccessCount+g.IntrinsicFailureCount+g.AdaptiveFailureCount+g.ExtrinsicFailureCount+g.AuthoredErrorCount > 0
 }
 
 // RestoredBy returns the generation that the operation of that audit id brought back below a newer program, nil where there is none.

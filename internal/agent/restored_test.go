@@ -15,7 +15,7 @@ func archivedOf(random *rand.Rand) *Artifact {
 	a.Generations = slices.Clone(a.Generations)
 	g := a.change("")
 	g.Code, g.CodeChecksum = "restored", Checksum("restored")
-	a.Quarantined = false
+	g.Approved, a.Quarantined = true, false // it waits for nobody
 	return &a
 }
 
@@ -104,12 +104,43 @@ func TestRestoredBelowIsRefused(t *testing.T) {
 	a, old := lived(random), archivedOf(random)
 	quarantined, empty := *old, Artifact{Examples: []Example{{ID: "ex_1"}}}
 	quarantined.Quarantined = true
+	waiting := &Artifact{Examples: []Example{{ID: "ex_1", State: ExampleActive}}, CurrentID: "gen-1", Generations: []*Generation{{ID: "gen-1", CodeChecksum: "waits", Breaks: []string{"ex_1"}}}}
 	there := a.Apply(restoring(t, a, old, "back"))
 	for name, c := range map[string]struct{ now, old *Artifact }{
-		"quarantined": {a, &quarantined}, "no program in the archive": {a, &empty}, "no newer program": {&empty, old}, "it is there": {there, old},
+		"quarantined": {a, &quarantined}, "no program in the archive": {a, &empty}, "it waits": {a, waiting}, "no newer program": {&empty, old}, "it is there": {there, old},
 	} {
 		if _, err := c.now.RestoreBelow(c.old, "back", "away", time.Time{}); err == nil {
 			t.Errorf("%s: it came back", name)
+		}
+	}
+}
+
+// Of an archived artifact whose newest program waits for a person, the one that answered meanwhile comes back, for whatever the newest one waits.
+func TestRestoredBelowServed(t *testing.T) {
+	t.Parallel()
+	first := "gen-1"
+	waits := func(change func(a *Artifact, newest *Generation)) *Artifact {
+		a := &Artifact{Role: "r", MethodName: "m", CurrentID: "gen-2", Generations: []*Generation{
+			{ID: "gen-2", ParentID: &first, CodeChecksum: "newest"}, {ID: first, CodeChecksum: "served", SuccessCount: 1}}}
+		change(a, a.Generations[0])
+		return a
+	}
+	now := (*Artifact)(nil).Apply(ArtifactChange{Role: "r", MethodName: "m", Generation: &Generation{ID: "gen-1", CodeChecksum: "newer"}})
+	example := []Example{{ID: "ex_1", State: ExampleActive}}
+	for name, c := range map[string]struct {
+		old  *Artifact
+		want string
+	}{
+		"for examples":   {waits(func(a *Artifact, g *Generation) { a.Examples, g.Breaks, g.SuccessCount = example, []string{"ex_1"}, 1 }), "served"},
+		"for reach":      {waits(func(_ *Artifact, g *Generation) { g.Beyond, g.SuccessCount = &Effects{}, 1 }), "served"},
+		"for approval":   {waits(func(a *Artifact, _ *Generation) { a.Generations[1].Approved = true }), "served"},
+		"it is approved": {waits(func(a *Artifact, g *Generation) { a.Examples, g.Breaks, g.Approved = example, []string{"ex_1"}, true }), "newest"},
+		"it has run":     {waits(func(a *Artifact, g *Generation) { a.Generations[1].Approved, g.AuthoredErrorCount = true, 1 }), "newest"},
+		"put in unrun":   {waits(func(*Artifact, *Generation) {}), "newest"},
+	} {
+		made, err := now.RestoreBelow(c.old, "back", "away", time.Unix(1, 0))
+		if err != nil || made.Restore.CodeChecksum != c.want || made.Restore.Breaks != nil {
+			t.Errorf("%s: %s came back, %v; want %s", name, text(t, made), err, c.want)
 		}
 	}
 }
