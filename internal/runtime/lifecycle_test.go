@@ -134,3 +134,25 @@ func TestSelectEnforced(t *testing.T) {
 		}
 	}
 }
+
+// With enforcement a program that was restored below a newer one does not take over because it had come further, until a person has picked it.
+func TestSelectEnforcedRestored(t *testing.T) {
+	t.Parallel()
+	restored := generation("gen-2", "k", "o", func(g *agent.Generation) { g.State, g.Restored = agent.StateDurable, &agent.Restored{By: "audit_1"} })
+	a := artifact(nil, generation("gen-3", "k", "o", func(g *agent.Generation) { g.State = agent.StateCandidate }), restored)
+	p := agent.DefaultPolicy()
+	p.Promotion.Enforce = true
+	in := SelectInput{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k", Policy: &p, ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }}
+	wants := func(when, want string) {
+		t.Helper()
+		if d := Select(in); d.Generation.ID+" "+d.Reason != want {
+			t.Errorf("%s: %s %s, want %s", when, d.Generation.ID, d.Reason, want)
+		}
+	}
+	a.CurrentID, a.Generations[0].ParentID = "gen-3", nil
+	wants("restored below", "gen-3 healthy")
+	a.CurrentID = "gen-2"
+	wants("picked", "gen-2 healthy")
+	a.CurrentID, a.Generations[0].ParentID = "gen-3", &restored.ID
+	wants("the current one was made of it", "gen-2 not_promoted")
+}

@@ -163,10 +163,14 @@ func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason str
 }
 
 // promoted returns the healthy generation of the call's contract that has come furthest in its lifecycle (durable before
-// probation before candidate, the newest of equals), or nil when that is the current one.
+// probation before candidate, the newest of equals), or nil when that is the current one. One that was restored below newer ones stands behind them
+// unless the current one comes of it.
 func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *agent.Generation {
 	best := current
 	for _, g := range a.Generations {
+		if g.Restored != nil && !slices.Contains(a.Lineage(), g) {
+			continue
+		}
 		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == current.CheckedFingerprint || g.CheckedFingerprint == in.CheckedFingerprint
 		if g != current && fits && !in.reworded(g) && stateRank(g.State) > stateRank(best.State) && in.serves(a, g) {
 			best = g
