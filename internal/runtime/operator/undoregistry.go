@@ -106,19 +106,22 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 	}, nil
 }
 
-// withoutNewer leaves out the tools that stay in the archive because there are newer ones. The error says that nothing is left, or that a program which
-// the operation took away is back already.
+// withoutNewer leaves out the tools that stay in the archive because there are newer ones, and the programs that are back already below newer ones. The
+// error says that nothing is left.
 func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target, auditID string) (left []store.Target, err error) {
+	refused := cannotUndo("there is another "+targets[0].String()+" now", "move what is in its place out of the way first")
 	for _, t := range targets {
 		if t.ToolOnly {
 			if _, err = o.store.Tool(ctx, t.Role); err == nil {
 				continue
 			}
 		} else if a, gone := o.store.Artifact(ctx, t.Role, t.Method); gone == nil {
-			for _, g := range a.Generations {
-				if g.Restored != nil && g.Restored.From == cmp.Or(t.From, auditID) {
-					return nil, cannotUndo("its program is back already, as "+g.ID+" of "+t.String(), "")
-				}
+			back := slices.IndexFunc(a.Generations, func(g *agent.Generation) bool {
+				return g.Restored != nil && g.Restored.From == cmp.Or(t.From, auditID)
+			})
+			if back >= 0 {
+				refused = cannotUndo("its program is back already, as "+a.Generations[back].ID+" of "+t.String(), "")
+				continue
 			}
 		} else {
 			err = gone
@@ -129,7 +132,7 @@ func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target, aud
 		left = append(left, t)
 	}
 	if len(left) == 0 {
-		return nil, cannotUndo("there is another "+targets[0].String()+" now", "move what is in its place out of the way first")
+		return nil, refused
 	}
 	return left, nil
 }

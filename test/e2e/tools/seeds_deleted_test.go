@@ -217,3 +217,25 @@ func TestSeed001Line256RestoredBelowANewerProgram(t *testing.T) {
 		})
 	}
 }
+
+// Where one of many deleted programs is back below a newer one, the undo of the deletion brings the others. It is refused once all are back.
+func TestSeed001Line256DeletionOfManyIsUndoneInPart(t *testing.T) {
+	t.Parallel()
+	says := func(what string) string { return rig.Program("\treturn \"" + what + "\", nil") }
+	m := rig.NewModel(t, rig.Script{"r.m": {says("first"), says("second")}, "b.m": {says("other")}})
+	d, set := rig.StartAhead(t, m)
+	d.Call(d.Session("r"), "m")
+	d.Call(d.Session("b"), "m")
+	set("30h")
+	gone := deletes(d)
+	s := d.Session("r")
+	d.WantValue(d.Call(s, "m"), "second", "generated")
+	d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/restore", map[string]any{"role": "r", "method": "m"})
+	undo(d, gone, http.StatusOK)
+	d.WantValue(d.Call(d.Session("b"), "m"), "other", "persisted")
+	d.WantValue(d.Call(s, "m"), "second", "persisted")
+	if n := len(d.Artifact("r", "m")["history"].([]any)); n != 2 {
+		t.Errorf("%d generations, want the newer one and the one that was restored", n)
+	}
+	undo(d, gone, http.StatusConflict)
+}
