@@ -56,6 +56,10 @@ func (a *Artifact) Served() *Generation {
 	return newest
 }
 
+// Answers reports whether the generation is the current one, or serves while that waits for a person. One that a call's contract or a person's words or
+// approval pick beside the current one is not meant.
+func (a *Artifact) Answers(g *Generation) bool { return g.ID == a.CurrentID || g == a.Served() }
+
 // ran reports whether a call's end was ever counted on the program.
 func (g *Generation) ran() bool {
 	return g.SuccessCount+g.IntrinsicFailureCount+g.AdaptiveFailureCount+g.ExtrinsicFailureCount+g.AuthoredErrorCount > 0

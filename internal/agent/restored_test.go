@@ -144,3 +144,26 @@ func TestRestoredBelowServed(t *testing.T) {
 		}
 	}
 }
+
+// A restored program answers while it is the current one, and while what was made of it waits for a person.
+func TestRestoredAnswers(t *testing.T) {
+	t.Parallel()
+	back := &Generation{ID: "gen-2", SuccessCount: 1, Restored: &Restored{By: "back"}}
+	newest := &Generation{ID: "gen-3", ParentID: &back.ID, SuccessCount: 1}
+	a := &Artifact{CurrentID: "gen-2", Generations: []*Generation{newest, back}}
+	wants := func(when string, want bool) {
+		t.Helper()
+		if got := a.Answers(back); got != want {
+			t.Errorf("%s: %v", when, got)
+		}
+	}
+	wants("it is the current one", true)
+	a.CurrentID = "gen-3"
+	wants("another one was made of it", false)
+	newest.Beyond = &Effects{}
+	wants("which waits", true)
+	newest.Approved = true
+	wants("and was approved", false)
+	newest.ParentID, newest.Approved = nil, false
+	wants("what waits was not made of it", false)
+}

@@ -72,7 +72,7 @@ func TakeRestored(a *agent.Artifact, t Target, at time.Time) (agent.ArtifactChan
 	if a == nil || a.RestoredBy(t.Restored) == nil {
 		return agent.ArtifactChange{}, fmt.Errorf("%w: what was restored of %s", ErrNotFound, t)
 	}
-	if g := a.RestoredBy(t.Restored); g.ID == a.CurrentID {
+	if g := a.RestoredBy(t.Restored); a.Answers(g) {
 		return agent.ArtifactChange{}, fmt.Errorf("%w: %s of %s answers now", ErrConflict, g.ID, t)
 	}
 	return agent.ArtifactChange{Role: t.Role, MethodName: t.Method, At: at, Unrestore: t.Restored}, nil

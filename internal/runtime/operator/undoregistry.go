@@ -196,7 +196,7 @@ func (o *Operator) takeBelow(ctx context.Context, targets []store.Target, auditI
 			return nil, err
 		}
 		for _, x := range below {
-			if x.generation.ID == x.artifact.CurrentID {
+			if x.artifact.Answers(x.generation) {
 				return nil, cannotUndo(x.generation.ID+" of "+x.artifact.String()+", which it brought back, answers now", "roll back to another generation first")
 			}
 			out = append(out, store.Target{Role: x.artifact.Role, Method: x.artifact.MethodName, From: x.generation.Restored.From, Restored: auditID})
