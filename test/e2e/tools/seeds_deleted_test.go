@@ -239,3 +239,22 @@ func TestSeed001Line256DeletionOfManyIsUndoneInPart(t *testing.T) {
 	}
 	undo(d, gone, http.StatusConflict)
 }
+
+// Of a tool whose newest program waited for a person, a restore below a newer program brings the one that answered meanwhile. It does not take over under
+// promotion.enforce, however far it had come.
+func TestSeed001Line256RestoredIsWhatServed(t *testing.T) {
+	t.Parallel()
+	const path = "/v1/tools/units/methods/convert"
+	d, _, s := warm(t, progKelvin, progRankine)
+	examples(d, "units", "convert", example(413.6, 212))
+	d.Do(http.StatusOK, http.MethodPost, path+"/promote", map[string]any{})
+	registers(d, object{"purpose": toKelvin})
+	wantStale(d, d.Call(s, "convert", 0), 32) // the new one breaks the example, and waits
+	d.Do(http.StatusNoContent, http.MethodDelete, path, nil)
+	d.WantValue(d.Call(s, "convert", 0), 491.67, "generated")
+	d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/restore", map[string]any{"role": "units", "method": "convert"})
+	d.Policy(object{"promotion": object{"enforce": true}})
+	d.WantValue(d.Call(s, "convert", 0), 491.67, "persisted")
+	d.Do(http.StatusOK, http.MethodPost, path+"/rollback", map[string]any{"generation": "gen-2"})
+	d.WantValue(d.Call(s, "convert", 0), 32, "persisted")
+}

@@ -76,11 +76,38 @@ func answered(complaint string) bool {
 	return !strings.Contains(complaint, "got <nil> (") || strings.Contains(complaint, "(: )")
 }
 
-// TestWeakReplies plays what small models write, each followed by another one's reply to the same task, and checks every answer. None is wrong, 60 % are served
-// at once, and 85 % within two requests. With -v it prints the figures.
+// TestWeakReplies plays what small models write. None is wrong, 60 % are served at once, and 85 % within two requests. With -v it prints the figures.
 func TestWeakReplies(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(*weak, "*.txtar"))
+	replies, once, twice, wrong := playWeak(t, *weak)
+	if wrong > 0 || 100*once < 60*replies || 100*twice < 85*replies {
+		t.Error("too few are served, or some with a wrong value")
+	}
+}
+
+// TestMoreWeakReplies plays three sets that were written without knowledge of what is corrected, each later than the rules that came of the set before.
+func TestMoreWeakReplies(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("TestWeakReplies plays the usual ones")
+	}
+	var replies, once, twice int
+	for _, set := range []string{"first", "second", "third"} {
+		n, o, w, wrong := playWeak(t, filepath.Join("testdata/weakmore", set))
+		if replies, once, twice = replies+n, once+o, twice+w; wrong > 0 {
+			t.Errorf("%s: %d wrong values", set, wrong)
+		}
+	}
+	if 100*once < 60*replies || 100*twice < 80*replies {
+		t.Errorf("of %d replies %d are served at once, %d within two requests", replies, once, twice)
+	}
+}
+
+// playWeak plays the replies of a directory, each followed by another one's reply to the same task, and checks every answer. It counts replies, those that are
+// served at once and within two requests, and wrong values.
+func playWeak(t *testing.T, dir string) (replies, once, twice, wrong int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(files) == 0 {
 		t.Fatal("no replies", err)
 	}
@@ -96,7 +123,6 @@ func TestWeakReplies(t *testing.T) {
 	}
 	m := rig.NewModel(t, script)
 	d := rig.Start(t, m, "--fetch-allow", strings.TrimPrefix(site.URL, "http://"))
-	var once, twice, wrong int
 	for i := range all {
 		task := &all[i].task
 		bad := perform(d, task)
@@ -117,8 +143,7 @@ func TestWeakReplies(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d replies: %d served at once, %d within two requests, %d wrong values", len(all), once, once+twice, wrong)
-	if wrong > 0 || 100*once < 60*len(all) || 100*(once+twice) < 85*len(all) {
-		t.Error("too few are served, or some with a wrong value")
-	}
+	twice += once
+	t.Logf("%s: %d replies: %d served at once, %d within two requests, %d wrong values", dir, len(all), once, twice, wrong)
+	return len(all), once, twice, wrong
 }
