@@ -183,7 +183,7 @@ func (g *Generation) Unproven() bool {
 	return g.SuccessCount == 0 && (g.State == "" || g.State == StateCandidate)
 }
 
-// Displaced are the generations that a person's program pushed out. Of one that was restored below a newer one it is kept where there are none, too.
+// Displaced holds the generations that a person's program pushed out. A restore below a newer program records it even when it pushed out none.
 type Displaced struct {
 	By          string        `json:"by"`
 	Generations []*Generation `json:"generations"`

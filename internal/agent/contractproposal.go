@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of what programs propose of one role.
+// Bounds of the proposals of one role.
 const (
 	maxProposals = 8  // that wait, one of each owner
 	maxRejected  = 64 // that are remembered
@@ -27,7 +27,7 @@ type ContractProposal struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// Find returns the open proposal of that id, nil where there is none.
+// Find returns the open proposal with that id, or nil.
 func (p *Proposals) Find(id string) *ContractProposal {
 	if p == nil {
 		return nil
@@ -38,7 +38,7 @@ func (p *Proposals) Find(id string) *ContractProposal {
 	return nil
 }
 
-// Of returns the owner's open proposal, nil where there is none.
+// Of returns the owner's open proposal, or nil.
 func (p *Proposals) Of(owner string) *ContractProposal {
 	if p == nil {
 		return nil
@@ -49,12 +49,12 @@ func (p *Proposals) Of(owner string) *ContractProposal {
 	return nil
 }
 
-// Known reports whether a contract that is checked that way waits, or was rejected.
+// Known reports whether an open or rejected proposal has that Checked digest.
 func (p *Proposals) Known(checked string) bool {
 	return p != nil && (slices.Contains(p.Rejected, checked) || slices.ContainsFunc(p.Open, func(o ContractProposal) bool { return o.Checked == checked }))
 }
 
-// Add returns the proposals with the new one in the place of its owner's; ok is false where as many wait as may.
+// Add returns the proposals with the new one replacing its owner's. ok is false when maxProposals others are open.
 func (p *Proposals) Add(o ContractProposal) (next *Proposals, ok bool) {
 	next = p.Keep(func(old *ContractProposal) bool { return old.Owner != o.Owner })
 	if next == nil {
@@ -67,7 +67,7 @@ func (p *Proposals) Add(o ContractProposal) (next *Proposals, ok bool) {
 	return next, true
 }
 
-// Reject returns the proposals without the open one of that id, of which is remembered what it checks.
+// Reject moves the open proposal with that id to the rejected ones, which keep only its Checked digest.
 func (p *Proposals) Reject(id string) *Proposals {
 	rejected := p.Find(id)
 	if rejected == nil {
@@ -84,7 +84,7 @@ func (p *Proposals) Reject(id string) *Proposals {
 	return next
 }
 
-// Keep returns the proposals with those of the open ones that still count; nil for none at all.
+// Keep returns the proposals with only those open ones for which still returns true; nil if nothing remains.
 func (p *Proposals) Keep(counts func(o *ContractProposal) bool) *Proposals {
 	if p == nil {
 		return nil

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Restored says of a generation that a person brought it back from the archive while a newer program was in use. It stands behind the newer ones.
+// Restored marks a generation that a person restored from the archive while a newer program was in use. Newer generations take precedence over it.
 type Restored struct {
 	By   string `json:"by"`             // the audit id of the operation
-	From string `json:"from,omitempty"` // that of the operation which had taken it away; left out where it is not known
+	From string `json:"from,omitempty"` // the audit id of the operation that archived it; omitted if unknown
 }
 
-// RestoreBelow returns the change that brings the program that served calls of an archived artifact of the same name back as an older generation of this
-// one, which goes on answering. by and from are as in Restored. The error says why nothing comes back.
+// RestoreBelow returns the change that adds the serving program of an archived artifact of the same name as an older generation of this
+// artifact, whose own program keeps answering. by and from are those of Restored. The error explains why nothing can be restored.
 func (a *Artifact) RestoreBelow(old *Artifact, by, from string, at time.Time) (ArtifactChange, error) {
 	g := old.Served()
 	switch {
@@ -34,12 +34,12 @@ func (a *Artifact) RestoreBelow(old *Artifact, by, from string, at time.Time) (A
 	}
 	back := *g
 	back.ID, back.ParentID, back.Aside, back.Restored = a.NextGenerationID(), nil, false, &Restored{By: by, From: from}
-	back.Breaks = nil // of examples that stay in the archive
+	back.Breaks = nil // these ids belong to archived examples
 	return ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: at, Restore: &back}, nil
 }
 
-// Served returns the newest program that the current one comes of and that does not wait for a person, nil where there is none. One that nobody approved
-// and that never answered waits beside an approved one.
+// Served returns the newest program in the current one's lineage that does not wait for a person, or nil. If the lineage has an approved program, an
+// unapproved one that never answered counts as waiting.
 func (a *Artifact) Served() *Generation {
 	var newest *Generation
 	for _, g := range a.Lineage() {
@@ -56,16 +56,16 @@ func (a *Artifact) Served() *Generation {
 	return newest
 }
 
-// Answers reports whether the generation is the current one, or serves while that waits for a person. One that a call's contract or a person's words or
-// approval pick beside the current one is not meant.
+// Answers reports whether the generation is the current one, or serves while the current one waits for a person. It ignores generations that the selection
+// picks by a call's contract, a person's wording or an approval.
 func (a *Artifact) Answers(g *Generation) bool { return g.ID == a.CurrentID || g == a.Served() }
 
-// ran reports whether a call's end was ever counted on the program.
+// ran reports whether any call result was counted for the program.
 func (g *Generation) ran() bool {
 	return g.SuccessCount+g.IntrinsicFailureCount+g.AdaptiveFailureCount+g.ExtrinsicFailureCount+g.AuthoredErrorCount > 0
 }
 
-// RestoredBy returns the generation that the operation of that audit id brought back below a newer program, nil where there is none.
+// RestoredBy returns the generation that the operation with that audit id restored below a newer program, or nil.
 func (a *Artifact) RestoredBy(auditID string) *Generation {
 	for _, g := range a.Generations {
 		if g.Restored != nil && g.Restored.By == auditID {
@@ -75,7 +75,7 @@ func (a *Artifact) RestoredBy(auditID string) *Generation {
 	return nil
 }
 
-// restore puts the generation behind the newer ones. What it pushes out is held for its undo, as what an operator's program does.
+// restore inserts the generation behind the newer ones. It holds the generations that it pushes out for the undo, as a person's program does.
 func (a *Artifact) restore(g *Generation, was *Artifact) {
 	all := slices.Clone(a.Generations)
 	const newer = 2 // so it is among the latest, which prune keeps
@@ -86,8 +86,8 @@ func (a *Artifact) restore(g *Generation, was *Artifact) {
 	a.hold(Displaced{By: g.ID, Generations: append([]*Generation{}, a.missing(all)...), Revision: a.Revision, Adoptions: was.Adoptions})
 }
 
-// unrestore takes away what the operation of that audit id brought back, unless it is the current generation by now, and brings back what it pushed out.
-// Where nothing happened since, the artifact is to the byte what it was.
+// unrestore removes the generation that the operation with that audit id restored, unless it is current by now, and puts back the generations that it pushed
+// out. If nothing happened since, the artifact equals the previous one to the byte.
 func (a *Artifact) unrestore(auditID string) {
 	g := a.RestoredBy(auditID)
 	if g == nil || g.ID == a.CurrentID {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// archivedOf makes an artifact with a past whose current program is none that another one has.
+// archivedOf makes an artifact with a history whose current program differs from that of any other.
 func archivedOf(random *rand.Rand) *Artifact {
 	a := *lived(random)
 	a.Generations = slices.Clone(a.Generations)

@@ -24,7 +24,7 @@ type WordingDigest string
 // NoWords is the digest of a wording that says nothing.
 const NoWords WordingDigest = ".."
 
-// MadeFor says which wording a program was written for, or last checked for. A stored value is shared and must not be changed.
+// MadeFor records the wording that a program was written for or last checked for. A stored value is shared and immutable.
 type MadeFor struct {
 	Wording                  // as far as it was registered: what else a call brought is its caller's, and is not kept
 	Digest   WordingDigest   `json:"digest"`               // of what people had registered, and where that said nothing of what the program was asked with
@@ -36,8 +36,8 @@ type MadeFor struct {
 const maxWordings = 8
 
 // Reworded reports whether a person has changed the wording since the program was made: now is the digest of what people have registered by now, "" where
-// that does not count. A wording for which the program was made or checked before, or for which a person stood by it, is none that it has to be checked for
-// again, and neither is one that says what it was asked with anyway. A program of which it is not kept what it was made for is as good as before.
+// that does not count. It returns false for a wording that the program was made or checked for before, that a person confirmed it for, or that only repeats
+// the words of the request. A program without MadeFor is not reworded.
 func (g *Generation) Reworded(now WordingDigest) bool {
 	m := g.MadeFor
 	if m == nil || now == "" || now == m.ByPerson || now == g.Confirmed || slices.Contains(m.Before, now) {
@@ -71,7 +71,7 @@ func (m MadeFor) after(old *MadeFor) *MadeFor {
 	return &m
 }
 
-// A Rewording says what a program was made for, where that was not kept, or that it was checked for another wording.
+// A Rewording sets MadeFor of programs that lack it, or of a program that was checked for another wording.
 type Rewording struct {
 	Of  string  `json:"of,omitempty"` // the generation; "" for all that do not say what they were made for
 	For MadeFor `json:"for"`
@@ -101,8 +101,8 @@ func (a *Artifact) Breaks(g *Generation) (ids []string) {
 	return ids
 }
 
-// followExamples has generations that broke an example break the one that asks the same after a change of the examples: another id is no decision about them. was is the
-// list of before.
+// followExamples updates Breaks after a change of the examples: an example that asks the same question under a new id replaces the old one, because a new id
+// decides nothing. was is the previous list.
 func (a *Artifact) followExamples(was []Example) {
 	for _, g := range slices.Clone(a.Generations) {
 		if len(g.Breaks) == 0 {
@@ -127,8 +127,8 @@ func (a *Artifact) followExamples(was []Example) {
 // Awaits reports whether the generation waits for a person, whatever the policy approval_required says.
 func (a *Artifact) Awaits(g *Generation) bool { return a.AwaitsReach(g) || a.AwaitsExamples(g) }
 
-// Stale says why what answers calls may not do what people want of the method, or "": now is the digest of what they have registered by now. approval says
-// that no program serves which nobody has approved.
+// Stale returns StalePurpose if the serving program was made for another wording than now, the digest of the registered one, and "" otherwise. With approval,
+// only approved programs serve.
 func (a *Artifact) Stale(now WordingDigest, approval bool) string {
 	waits := func(g *Generation) bool { return a.Awaits(g) || approval && !g.Approved }
 	lineage := a.Lineage()

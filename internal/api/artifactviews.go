@@ -31,7 +31,7 @@ type artifactView struct {
 	Correction     agent.Correction `json:"correction"`
 	Doubted        bool             `json:"doubted,omitempty"`         // a person called an answer of the current program wrong
 	Stale          string           `json:"stale,omitempty"`           // purpose: a person has changed what the method is for since what answers was made
-	BreaksExamples int              `json:"breaks_examples,omitempty"` // for which the current program waits: written for a changed purpose, it does not hold so many
+	BreaksExamples int              `json:"breaks_examples,omitempty"` // how many active examples the current program breaks, which was written for a changed purpose and waits for a person
 	BrokenExamples []string         `json:"broken_examples,omitempty"` // by a person's operation
 }
 

@@ -114,7 +114,7 @@ func (c *comparison) keyword(in map[string]any, name string, v any, by []any) bo
 	})
 }
 
-// says reports whether one value of a keyword says at least what another one says.
+// says reports whether one value of a keyword is at least as strict as another.
 func (c *comparison) says(name string, x, v any) bool {
 	switch name {
 	case "type", "required":
@@ -132,10 +132,10 @@ func (c *comparison) says(name string, x, v any) bool {
 	case "enum", "const", "multipleOf", "uniqueItems", "pattern", "not", "anyOf", "oneOf", "prefixItems", "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas":
 		return reflect.DeepEqual(x, v)
 	}
-	return false // it depends on what stands beside it
+	return false // it depends on sibling keywords
 }
 
-// parts lists the schemas that all hold of a part of a value, where the schemas by hold of the value. of returns what one says of the part, nil for nothing.
+// parts lists the schemas that apply to a part of a value to which the schemas by apply. of returns the schema that one of them gives the part, or nil.
 func (c *comparison) parts(by []any, of func(schema map[string]any) any) (all []any) {
 	if !c.takes(len(by)) {
 		return nil
@@ -162,7 +162,7 @@ func (c *comparison) within(object, of any) bool {
 	return true
 }
 
-// keyed returns what a translated schema says under the name, nil for nothing.
+// keyed returns the translated schema's value for the name, or nil.
 func keyed(schema map[string]any, name string) any {
 	if v, ok := schema[name]; ok {
 		return v
@@ -175,7 +175,7 @@ func member(schema map[string]any, name, key string) any {
 	return members[key]
 }
 
-// listOf returns a list, or what is no list as the only element of one.
+// listOf returns x if it is a list, and a list of x otherwise.
 func listOf(v any) []any {
 	if list, ok := v.([]any); ok {
 		return list

@@ -7,17 +7,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Words are what the layers of a contract say in prose, and who says it.
+// Words holds the prose of a contract's layers, by author.
 type Words struct {
 	// ByPerson is the digest of what people have registered, for the role or for the method.
 	ByPerson agent.WordingDigest
-	// Made is for what a program is made that is written now.
+	// Made is the MadeFor of a program written now.
 	Made agent.MadeFor
-	// Own says that the call, or its session, has words of its own in the place of what is registered.
+	// Own is true if the call or its session overrides the registered words.
 	Own bool
 }
 
-// words is what the layers say in prose, by who says it. merged is what they come to.
+// words returns the prose of the layers, by author. merged is their merged contract.
 func (l *Layers) words(merged *agent.Contract) Words {
 	people := Layers{Role: l.Role, Method: l.Method}
 	if l.ByProgram {
@@ -50,7 +50,7 @@ func (l *Layers) words(merged *agent.Contract) Words {
 	return w
 }
 
-// partDigests are the digests of purpose, acceptance and failure policy, "" for what says nothing.
+// partDigests holds the digests of purpose, acceptance and failure policy; "" for an empty part.
 type partDigests [3]string
 
 func (d partDigests) text() agent.WordingDigest { return agent.WordingDigest(strings.Join(d[:], ".")) }
@@ -85,16 +85,16 @@ func digestOf(c *agent.Contract) (d partDigests) {
 	return d
 }
 
-// short is as much of a checksum as no two texts share.
+// short is a prefix of a checksum, long enough to be unique.
 func short(text string) string {
 	const prefix, digits = len("sha256:"), 24
 	return agent.Checksum(text)[prefix:][:digits]
 }
 
-// spaced is the text with one space where it has white space, and none at its ends.
+// spaced collapses white space to one space and trims the ends.
 func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// unspaced makes all texts of a value spaced, in place where it can.
+// unspaced applies spaced to all texts of a value, in place if possible.
 func unspaced(v any) any {
 	switch v := v.(type) {
 	case string:

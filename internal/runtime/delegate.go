@@ -20,8 +20,7 @@ const (
 	mostToolRaces   = 20       // every call of a role counts on its entry
 )
 
-// Delegate has the calls that the program makes through the returned tool held to the contract. The registry keeps the contract where it says more than
-// the kept one.
+// Delegate returns a tool whose calls are checked against the contract. The registry keeps the contract if it is stricter than the registered one.
 func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *sandbox.AuthoredError {
 	if h.recorded {
 		return nil
@@ -50,7 +49,7 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 	return h.register(ctx, role, &k)
 }
 
-// register puts into the registry what the delegated contract says more than the kept one.
+// register updates the registry if the delegated contract is stricter than the registered one.
 func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sandbox.AuthoredError {
 	for range mostToolRaces {
 		was, err := h.call.r.store.Tool(ctx, role)
@@ -99,7 +98,7 @@ func (h *host) holdsAlone(role, reason string) {
 	h.warnings = append(h.warnings, "the delegated contract for "+role+" holds for this call alone, "+reason)
 }
 
-// hinders returns why the registry does not take the change, "" for nothing.
+// hinders returns why the registry rejects the change, or "".
 func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) string {
 	if known && h.kept >= maxStrengthened {
 		return fmt.Sprintf("one run of a program changes at most %d contracts", maxStrengthened)
@@ -116,8 +115,8 @@ func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) st
 	return ""
 }
 
-// strengthened returns the tool with what the contract says more: in its own contract, or as a proposal where that is another's to change. more is false
-// where it says nothing more.
+// strengthened returns the tool with the stricter contract: as its own if the program owns it, else as a proposal. more is false if the contract adds
+// nothing.
 func (h *host) strengthened(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 	most := maxProposed
 	if h.owns(&t) {

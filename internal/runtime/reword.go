@@ -11,7 +11,7 @@ import (
 // reworded reports whether a person has changed what the method is for since the generation was made.
 func (in *SelectInput) reworded(g *agent.Generation) bool { return g != nil && g.Reworded(in.Words) }
 
-// worded returns the newest kept generation that was made for what people want of the method now, and that may answer; nil when there is none.
+// worded returns the newest kept generation that may answer and was made for the registered wording, or nil.
 func (in *SelectInput) worded(a *agent.Artifact) *agent.Generation {
 	for _, g := range a.Generations {
 		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == a.Current().CheckedFingerprint || g.CheckedFingerprint == in.CheckedFingerprint
@@ -22,7 +22,7 @@ func (in *SelectInput) worded(a *agent.Artifact) *agent.Generation {
 	return nil
 }
 
-// whileWaiting selects while the current generation waits for a person. What was made for the words of now goes before what waits was made in the place of.
+// whileWaiting selects while the current generation waits for a person. A generation made for the registered wording precedes the waiting one's predecessor.
 func (in *SelectInput) whileWaiting(a *agent.Artifact, d Decision, why string) Decision {
 	serving := selectServing(*in, a, d, why)
 	if serving.Decision != agent.DecideRun || a.Pinned || !in.reworded(serving.Generation) {
@@ -33,18 +33,18 @@ func (in *SelectInput) whileWaiting(a *agent.Artifact, d Decision, why string) D
 		return serving
 	}
 	if in.reworded(d.Generation) {
-		return recheck(d, serving.Generation) // what waits was written for what the method is for no more
+		return recheck(d, serving.Generation) // the waiting program was written for an outdated wording
 	}
 	return serving
 }
 
-// recheck has a model say whether the generation does what the method is for now, or write another one. Until that is known the generation answers.
+// recheck asks a model to confirm the generation for the registered wording or to write a new one. The generation is the fallback.
 func recheck(d Decision, g *agent.Generation) Decision {
 	d.Decision, d.Reason, d.Generation, d.Fallback, d.Reworded = agent.DecideForge, ReasonPurposeChanged, g, g, true
 	return d
 }
 
-// registeredWords is the digest of what people have registered, "" where the call has words of its own.
+// registeredWords returns the digest of the registered wording; "" if the call has its own words.
 func (t *terms) registeredWords() agent.WordingDigest {
 	if t.words == nil || t.words.Own {
 		return ""
@@ -52,8 +52,8 @@ func (t *terms) registeredWords() agent.WordingDigest {
 	return t.words.ByPerson
 }
 
-// madeFor is for what the program that is asked for is made, and the wording for which a person stands by it. A program that takes the place of another, and
-// answers as that did, is made for the same.
+// madeFor returns MadeFor of the requested program, and the wording that a person confirmed. A program that must reproduce its predecessor's answers inherits
+// both.
 func (c *selected) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
 	if predecessor != nil && predecessor.MadeFor != nil && !c.rewrites() {
 		return predecessor.MadeFor, predecessor.Confirmed
@@ -61,7 +61,7 @@ func (c *selected) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent
 	return c.madeForNow(), ""
 }
 
-// madeForNow is for what a program is made that does what the method is for now.
+// madeForNow is MadeFor of a program for the registered wording.
 func (c *selected) madeForNow() *agent.MadeFor {
 	if c.terms.words == nil {
 		return nil
@@ -73,13 +73,13 @@ func (c *selected) madeForNow() *agent.MadeFor {
 	return &m
 }
 
-// rewrites reports whether a new program is to do what the method is for now, and its predecessor was made for something else: then what that
-// answered is no test. A correction is of the answers that there were.
+// rewrites reports whether the new program is for another wording than its predecessor, so that the predecessor's fixtures do not apply. Corrections always
+// keep the predecessor's answers.
 func (c *selected) rewrites() bool {
 	return c.decision.Reworded && c.decision.Reason != ReasonCorrection
 }
 
-// rechecked is the candidate of a reply that says that the program does what the method is for now.
+// rechecked is the candidate of a reply with unchanged: true.
 func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
 	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.id, keeps: true, keptAt: at, proof: proof{turn: make(chan struct{}, 1)}}
 }
@@ -96,7 +96,7 @@ func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judged {
 	return judged{}
 }
 
-// keepProgram answers with the program that the model was asked about, and keeps that it was.
+// keepProgram answers with the confirmed program and records the confirmation.
 func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Outcome {
 	made := *rec.madeForNow()
 	at := cand.keptAt
@@ -110,7 +110,7 @@ func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Out
 	return rec.runStored(ctx, g)
 }
 
-// staleness is what a reply says of the program that answered: why it may not do what is wanted, or "".
+// staleness returns program.stale of a reply.
 func (a *answered) staleness() string {
 	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Reworded(a.terms.registeredWords()) {
 		return agent.StalePurpose
@@ -151,7 +151,7 @@ func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *ju
 	return nil
 }
 
-// rewordedToo says to a model that is to repair a program for another deliverable what else people have changed, "" for nothing.
+// rewordedToo returns the prompt's lines on a changed wording in a repair for another deliverable, or "".
 func (rec *recovery) rewordedToo(g *agent.Generation) string {
 	if !rec.decision.Reworded {
 		return ""

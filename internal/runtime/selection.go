@@ -163,8 +163,7 @@ func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason str
 }
 
 // promoted returns the healthy generation of the call's contract that has come furthest in its lifecycle (durable before
-// probation before candidate, the newest of equals), or nil when that is the current one. One that was restored below newer ones stands behind them
-// unless the current one comes of it.
+// probation before candidate, the newest of equals), or nil when that is the current one. It skips restored generations outside the current one's lineage.
 func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *agent.Generation {
 	best := current
 	for _, g := range a.Generations {

@@ -2,7 +2,7 @@ package store
 
 import "github.com/recurgentd/recurgentd/internal/agent"
 
-// ToolBytes adds what a registered role takes: its contracts are of who registered it, proposed ones of who made the calls. nil takes nothing.
+// ToolBytes adds the bytes of a registered role: contracts count for its owner, proposed ones for the owner of the call. A nil tool has none.
 func ToolBytes(t *agent.Tool, add func(owner string, b Bytes)) {
 	if t == nil {
 		return

@@ -23,7 +23,7 @@ type ContractEvidence struct {
 	Owner    string         `json:"owner"` // whose call it was
 }
 
-// contractProposed says which contract was proposed, nil where that is decided or another's to see.
+// contractProposed fills in a proposed contract; it returns nil if the proposal is decided or not visible to the caller.
 func (o *Operator) contractProposed(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery) (*Waiting, error) {
 	t, err := o.store.Tool(ctx, w.Role)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

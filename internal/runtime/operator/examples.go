@@ -118,7 +118,7 @@ func (o *Operator) takes(ctx context.Context, role, method string) *agent.Interf
 	return a.Takes()
 }
 
-// identified gives an example without an id that of the active one that asks the same, where nothing else of the list has it.
+// identified gives an example without an id the id of the active example with the same question, unless another one in the list has it.
 func identified(a *agent.Artifact, x agent.Example, list []agent.Example) agent.Example {
 	if x.ID != "" {
 		return x

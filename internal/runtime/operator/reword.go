@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// words is what an entry of the registry says of a method in prose. The zero entry says nothing.
+// words returns the prose that a registry entry has for a method; empty for the zero entry.
 func (o *Operator) words(t *agent.Tool, method string) *contract.Words {
 	return words(o.contracts, t, method)
 }
@@ -23,8 +23,7 @@ func words(cache *contract.Cache, t *agent.Tool, method string) *contract.Words 
 	return &cache.Resolve(l).Words
 }
 
-// Staleness returns what says of artifacts of the role why what answers may not do what people want of the method: "purpose" where one of them has changed that since,
-// and else "".
+// Staleness returns a function that reports StalePurpose for artifacts of the role whose serving program was made for another wording, and "" otherwise.
 func (o *Operator) Staleness(ctx context.Context, role string) func(a *agent.Artifact) string {
 	t, err := o.store.Tool(ctx, role)
 	if err != nil {
@@ -34,7 +33,7 @@ func (o *Operator) Staleness(ctx context.Context, role string) func(a *agent.Art
 	return func(a *agent.Artifact) string { return a.Stale(o.words(&t, a.MethodName).ByPerson, approval) }
 }
 
-// remember notes at programs of which it is not kept what they were made for that they were made for what was registered, where that is about to change.
+// remember sets MadeFor of the role's programs that lack it to the registered wording, before a change of that wording.
 func (o *Operator) remember(ctx context.Context, was, next *agent.Tool) error {
 	all, err := o.store.ListArtifacts(ctx, next.Role)
 	if err != nil {
@@ -60,8 +59,7 @@ func (o *Operator) remember(ctx context.Context, was, next *agent.Tool) error {
 	return nil
 }
 
-// stands notes with a rollback or a promotion that the person stands by the program that is current after it, where that was made for something else than
-// what is registered now.
+// stands marks the program that is current after a rollback or a promotion as confirmed for the registered wording, if it was made for another.
 func (o *Operator) stands(ctx context.Context, a *agent.Artifact, change *agent.ArtifactChange) {
 	if change.Current == "" && !change.Bless {
 		return

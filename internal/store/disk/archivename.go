@@ -33,7 +33,7 @@ func stampOf(at time.Time, number uint64, deleted bool, auditID string) string {
 
 const deletedMark = ".deleted"
 
-// A stamp is what the name of an archive's file says. The zero value is that of a form which is not known.
+// A stamp is the decoded name of an archive file. The zero value stands for an unknown format.
 type stamp struct {
 	at      time.Time
 	deleted bool   // it is gone for good store.DeletedLife later

@@ -62,7 +62,7 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 	return len(gone), nil
 }
 
-// setDue says when there may be something to expire again; waits says that something deleted will be. The next checkpoint keeps it. The caller
+// setDue sets when Expire may next have work; waits is true if a deleted item will expire. The next checkpoint keeps it. The caller
 // holds flusher.mu.
 func (p *retention) setDue(now time.Time, waits bool) {
 	p.n.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// inArchive says which rows of the archive are not gone for good, when those that were deleted before $2 are.
+// inArchive selects the archive rows that can be restored: those not deleted before $2.
 const inArchive = "NOT (deleted AND at <= $2)"
 
 // endedBefore is when what is gone for good by now was deleted, at the latest.

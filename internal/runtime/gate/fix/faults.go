@@ -102,7 +102,7 @@ func (m *fixer) isClock(n *ast.BinaryExpr) bool {
 // clock are numbers of seconds, or of milliseconds, in greater units.
 var clock = []int64{60, 1000, 3600, 60000, 86400, 3600000, 86400000}
 
-// valueOf is the constant that an expression is, or one that is no number.
+// valueOf returns the constant value of an expression, or an unknown one.
 func valueOf(tv types.TypeAndValue) constant.Value {
 	if tv.Value == nil {
 		return constant.MakeUnknown()

@@ -172,5 +172,5 @@ func (m *fixer) repeats(n ast.Node) bool {
 	return false
 }
 
-// isFetcher reports whether a name would be that of a function which fetches a page.
+// isFetcher reports whether a function of that name would fetch a page.
 func isFetcher(name string) bool { return slices.Contains(fetchers, strings.ToLower(name)) }

@@ -52,7 +52,7 @@ func (m *fixer) evaluates(x ast.Expr) ast.Stmt {
 	return nil
 }
 
-// callsBefore reports whether a statement calls anything before it calls call, or beside it: what is taken out of it comes first.
+// callsBefore reports whether a statement has other calls outside call's arguments and results: hoisting would change their order.
 func (m *fixer) callsBefore(st ast.Stmt, call *ast.CallExpr) bool {
 	found := false
 	ast.Inspect(st, func(n ast.Node) bool {

@@ -44,7 +44,7 @@ func (m *fixer) callMember(s *ast.SelectorExpr) bool {
 // memories are names of fields under which programs look for what a session keeps, in small letters.
 var memories = []string{"state", "memory", "session", "storage", "ctx", "contexts", "contextmap"}
 
-// oneMemory reports whether the program has no other name for what its session keeps.
+// oneMemory reports whether the program uses no other name for its session's memory.
 func (m *fixer) oneMemory(of *ast.SelectorExpr) bool {
 	one := true
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -68,7 +68,7 @@ func (m *fixer) saved(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	return m.fix("the context is kept without "+m.text(s), m.line(st))
 }
 
-// printing are functions that log, by what prints the same; as methods of the call and functions of the host package there are none.
+// printing maps invented logging functions of the call and the host package to the fmt functions that print the same.
 var printing = map[string]string{"log": "fmt.Println", "logf": "fmt.Printf", "print": "fmt.Print", "println": "fmt.Println", "printf": "fmt.Printf", "debug": "fmt.Println", "debugf": "fmt.Printf", "info": "fmt.Println", "infof": "fmt.Printf"}
 
 // logged writes a statement that logs as one that prints.

@@ -94,7 +94,7 @@ func repeatsValues(g *ast.GenDecl) bool {
 // unclear matches what a layout may mean by more than its letters: quoted text, digits, zones, fractions.
 var unclear = regexp.MustCompile(`['"\[\]\d]|[yYdDHms]Z|SSS`)
 
-// goLayout is Go's form of a layout of another language; "" for a text that is none, is Go's, or has a part that is not known, stands twice, or may be two.
+// goLayout translates a layout of another language; it returns "" for other texts, for Go layouts, and for unknown, repeated or ambiguous parts.
 func goLayout(text string) string {
 	if text == "" || unclear.MatchString(text) || time.Date(1999, 12, 30, 21, 47, 58, 0, time.UTC).Format(text) != text { // it has parts of Go's
 		return ""

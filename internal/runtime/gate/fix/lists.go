@@ -95,7 +95,7 @@ func (m *fixer) answering() (out []*ast.FuncDecl) {
 	return out
 }
 
-// nilList finds the declaration without a value of the list that an expression names, alone or beside others that are lists as well.
+// nilList finds the declaration without a value of the list that an expression names, alone or in one declaration with other lists.
 func (m *fixer) nilList(x ast.Expr, found func(v *types.Var, decl ast.Node, typ string)) {
 	v := m.variable(x)
 	def, value := m.definition(v)

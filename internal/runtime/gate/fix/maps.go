@@ -68,7 +68,7 @@ func (m *fixer) changes(x ast.Node) bool {
 	return found
 }
 
-// inBlock reports whether other statements may stand beside a statement.
+// inBlock reports whether statements can be inserted before and after a statement.
 func (m *fixer) inBlock(s ast.Stmt) bool {
 	switch m.parents[s].(type) {
 	case *ast.BlockStmt, *ast.CaseClause:

@@ -47,7 +47,7 @@ func (m *fixer) makes(t types.Type) bool {
 		}
 		if tv := m.Info.Types[x]; tv.Type != nil && tv.IsValue() && types.Identical(types.Default(tv.Type), t) {
 			switch to := m.wanted(x); {
-			case m.returns(m.parents[x]): // to who called
+			case m.returns(m.parents[x]): // returned to the caller
 			case to != nil:
 				found = types.IsInterface(to)
 			default:

@@ -100,7 +100,7 @@ func (f *finder) programsOfObject(o *object, name string, depth int) []candidate
 	return nil
 }
 
-// keeps reads the member unchanged, by which a call says that the program is kept.
+// keeps reads the member unchanged of a call.
 func (f *finder) keeps(o *object, name string) []candidate {
 	v := decoded(o.get("unchanged"))
 	if t, isText := v.(text); isText {
