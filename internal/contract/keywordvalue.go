@@ -64,6 +64,14 @@ func badNumber(v any, positive bool) string {
 	return ""
 }
 
+// noSchema is why an element or a member is reported that should be a schema. It counts as true.
+const noSchema = "must be a schema: an object, true or false"
+
+func isObject(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
+}
+
 // nested copies the schemas of a keyword that holds one, a list or an object of them.
 func (t *translator) nested(k keyword, v any, here string, depth int) (copied any, reason string, err error) {
 	one := func(v any, at string) (any, error) {
@@ -74,10 +82,13 @@ func (t *translator) nested(k keyword, v any, here string, depth int) (copied an
 			t.places[at] = v
 			return v, nil
 		}
-		return true, t.problem(at, "must be a schema: an object, true or false")
+		return true, t.problem(at, noSchema)
 	}
 	switch k.kind {
 	case schema:
+		if _, flag := v.(bool); !flag && !isObject(v) {
+			return nil, "must be one schema: an object, true or false", nil
+		}
 		copied, err = one(v, here)
 		return copied, "", err
 	case schemas:

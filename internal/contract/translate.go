@@ -42,12 +42,14 @@ type reference struct {
 	target string         // pointer
 }
 
+const maxReports = 32 // of what is left out
+
 // problem refuses the document, or notes what is left out.
 func (t *translator) problem(at, reason string) error {
 	if !t.tolerant {
 		return &InvalidError{at, reason}
 	}
-	if len(t.reports) < 32 {
+	if len(t.reports) < maxReports {
 		t.reports = append(t.reports, InvalidError{at, reason})
 	}
 	return nil
@@ -255,5 +257,5 @@ func unescapeToken(s string) string {
 	if u, err := url.PathUnescape(s); err == nil {
 		s = u
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+	return unescaped(s)
 }

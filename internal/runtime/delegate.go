@@ -34,10 +34,13 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract is not readable: " + err.Error()}
 	}
 	k.Signature = nil
-	if _, odd, err := contract.CompileTolerant(k.Deliverable); err != nil {
+	checked, odd, err := contract.WithoutSenseless(k.Deliverable)
+	if err != nil {
 		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract's deliverable cannot be checked: " + err.Error()}
-	} else if len(odd) > 0 {
-		h.warnings = append(h.warnings, "delegated contract for "+role+": "+odd[0].Error())
+	}
+	k.Deliverable = checked
+	for _, o := range odd[:min(len(odd), maxWarnings)] {
+		h.warnings = append(h.warnings, "delegated contract for "+role+", left out: "+o.Error())
 	}
 	if h.delegated == nil {
 		h.delegated = map[string]*agent.Contract{}

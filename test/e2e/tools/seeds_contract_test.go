@@ -26,7 +26,7 @@ func TestSeed003Line21(t *testing.T) {
 // 003:125: a misspelt constraint is refused by name where a person writes it, and reported where a program does.
 func TestSeed003Line125(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"host.ask": {rig.Program("\tlist := call.Delegate(\"cinema\", recurgent.Contract{Purpose: \"movies\", Deliverable: map[string]any{\"type\": \"array\", \"minitems\": 1}})\n\treturn list.Call(\"list\").Value, nil")},
+	m := rig.NewModel(t, rig.Script{"host.ask": {rig.Program("\tlist := call.Delegate(\"cinema\", recurgent.Contract{Purpose: \"movies\", Deliverable: map[string]any{\"type\": \"array\", \"minitems\": 1, \"maxItems\": -1, \"max_items\": 5}})\n\treturn list.Call(\"list\").Value, nil")},
 		"cinema.list": {rig.Program("\treturn []any{}, nil")}})
 	d := rig.Start(t, m)
 	bad := object{"purpose": "movies", "deliverable": object{"type": "object", "constraints": object{"properties": object{"movies": object{"type": "array", "min_itmes": 1}}}}}
@@ -37,7 +37,13 @@ func TestSeed003Line125(t *testing.T) {
 	}
 	got := d.Call(d.Session("host"), "ask", "movies")
 	d.WantValue(got, []any{}, "generated")
-	if warned := string(rig.MustJSON(d.LogOf(got)["warnings"])); !strings.Contains(warned, "minitems") || !strings.Contains(warned, "it is written minItems") {
-		t.Errorf("the log warns of %s", warned)
+	warned := string(rig.MustJSON(d.LogOf(got)["warnings"]))
+	for _, part := range []string{"/minitems is no constraint: it is written minItems", "/max_items", "/maxItems must be a whole number"} {
+		if !strings.Contains(warned, part) {
+			t.Errorf("the log warns of %s, and not of %s", warned, part)
+		}
+	}
+	if kept := d.Get("/v1/tools/cinema")["deliverable"]; !rig.Equal(kept, object{"type": "array"}) {
+		t.Errorf("the registry shows %s as checked", rig.MustJSON(kept))
 	}
 }

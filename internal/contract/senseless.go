@@ -1,0 +1,82 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maxRounds bounds how often a deliverable is compiled until nothing in it is senseless: each compilation reports at most maxReports.
+const maxRounds = 8
+
+// WithoutSenseless returns a deliverable that a program wrote without the constraints that CompileTolerant leaves out, and reports these: whoever reads
+// it sees what is checked. Both compile to the same Schema. It refuses what CompileTolerant refuses, and what has too many of them, with an *InvalidError.
+func WithoutSenseless(deliverable json.RawMessage) (json.RawMessage, []InvalidError, error) {
+	var all []InvalidError
+	for range maxRounds {
+		_, odd, err := CompileTolerant(deliverable)
+		if err != nil || len(odd) == 0 {
+			return deliverable, all, err
+		}
+		all = append(all, odd...)
+		doc, err := decodeDeliverable(deliverable)
+		if err != nil {
+			return nil, nil, err
+		}
+		if deliverable, err = removed(doc, odd); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, &InvalidError{Reason: fmt.Sprintf("has more than %d constraints that cannot be checked", len(all))}
+}
+
+// removed encodes the document without what is reported.
+func removed(doc any, reports []InvalidError) (json.RawMessage, error) {
+	for _, r := range reports {
+		if r.Pointer == "" {
+			return nil, nil
+		}
+		steps := strings.Split(r.Pointer, "/")[1:]
+		in := doc
+		for _, step := range steps[:len(steps)-1] {
+			in = child(in, unescaped(step))
+		}
+		remove(in, unescaped(steps[len(steps)-1]), r.Reason)
+	}
+	return json.Marshal(doc)
+}
+
+// remove deletes a member. Where a schema should be it sets true, which accepts everything, as a member of properties still names a key.
+func remove(in any, name, reason string) {
+	switch in := in.(type) {
+	case map[string]any:
+		if _, named := in[name]; !named && name == "minItems" {
+			name = "min_items" // the translator took it for minItems
+		}
+		delete(in, name)
+		if reason == noSchema {
+			in[name] = true
+		}
+	case []any:
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(in) {
+			in[i] = true
+		}
+	}
+}
+
+func child(of any, name string) any {
+	switch of := of.(type) {
+	case map[string]any:
+		return of[name]
+	case []any:
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(of) {
+			return of[i]
+		}
+	}
+	return nil
+}
+
+func unescaped(token string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+}
