@@ -109,8 +109,8 @@ func TestGuidance(t *testing.T) {
 				t.Errorf("%s: the system prompt lacks %q", name, want)
 			}
 		}
-		if strings.Contains(user, prompttest.Reminder) != (in.HistoryCount > 0) {
-			t.Errorf("%s: with %d records, the user prompt says %q: %v", name, in.HistoryCount, prompttest.Reminder, in.HistoryCount == 0)
+		if strings.Contains(user, prompttest.Reminder) != (in.HistoryCount >= 0) {
+			t.Errorf("%s: with %d records, the user prompt says %q: %v", name, in.HistoryCount, prompttest.Reminder, in.HistoryCount < 0)
 		}
 		earlier := in.Earlier != "" || in.Recheck != nil
 		if strings.Contains(user, "<failed_code>\n") != (in.Kind == provider.KindRepair) || strings.Contains(user, "<earlier_program>") != earlier || strings.Contains(system, "<failed_code>") || strings.Contains(system, "<role>") {

@@ -21,13 +21,13 @@ func Guidance() []string {
 		"Prefer direct filtering and querying of the records", "over speculative abstraction", "Do not assume that optional fields exist"}
 }
 
-// Reminder is what every user message of a session with records says.
-const Reminder = "The full history is reachable at run time through call.History()."
+// Reminder is what every user message of a session says.
+const Reminder = "Full history at run time: call.History()"
 
 // maxBlock bounds the history block of a user message, in bytes, whatever the length of the history.
 const maxBlock = 4 << 10
 
-var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (?:(0)|(\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) + `)\n</conversation_history>`)
+var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) + `\n</conversation_history>`)
 
 // HistoryBlock is what the history block of a request says.
 type HistoryBlock struct {
@@ -62,10 +62,10 @@ func Check(messages []provider.Message) (HistoryBlock, error) {
 		return b, fmt.Errorf("the history block has %d bytes, more than %d", len(found[0]), maxBlock)
 	}
 	var err error
-	if b.Records, err = strconv.Atoi(found[1] + found[2]); err != nil {
+	if b.Records, err = strconv.Atoi(found[1]); err != nil {
 		return b, fmt.Errorf("count of records: %w", err)
 	}
-	for line := range strings.Lines(found[3]) {
+	for line := range strings.Lines(found[2]) {
 		summary := map[string]any{}
 		if err := json.Unmarshal([]byte(line), &summary); err != nil {
 			return b, fmt.Errorf("summary %q: %w", line, err)
