@@ -143,7 +143,7 @@ func parseSignature(raw json.RawMessage, at string) (contract.Signature, error) 
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return contract.Signature{}, &agent.InputError{Code: "invalid_contract", Pointer: at, Detail: "a signature is required", Hint: signatureHint}
 	}
-	s, err := contract.ParseSignature(raw)
+	s, err := contract.ParseNewSignature(raw)
 	var bad *contract.SignatureError
 	if errors.As(err, &bad) {
 		return s, &agent.InputError{Code: "invalid_contract", Pointer: at + bad.Pointer, Detail: bad.Reason, Hint: signatureHint}
