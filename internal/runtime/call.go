@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -107,7 +108,7 @@ func (c *opened) neverStarted(ctx context.Context) *answered {
 	done.outcome, done.class = interrupt.Outcome(ctx)
 	done.outcome.ErrorMessage = interrupt.NeverStarted + ": " + done.outcome.ErrorMessage
 	done.outcome.Metadata = map[string]any{"started": false}
-	done.outcome.Retriable = true
+	done.outcome.Retriable = !errors.Is(context.Cause(ctx), interrupt.ErrCanceled) // a person does not want it
 	return done
 }
 

@@ -64,6 +64,9 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 	if cand == nil {
 		return rec.noRepair(ctx, g, why, out)
 	}
+	if why.attempt.id != "" {
+		rec.trail.countRepair(why.attempt.stage)
+	}
 	j := rec.tryCandidate(ctx, cand)
 	if j.id == "" {
 		return rec.keepUnapproved(cand)

@@ -233,15 +233,26 @@ func (rec *recovery) spend(j *judged, repaired failing) bool {
 		rec.trail.repeated++
 		return true
 	}
-	stage := j.stage
-	left, used := &rec.budgets.execution, &rec.trail.executionRepairs
-	if stage == stageOutcome || stage == stageProof {
-		left, used = &rec.budgets.outcome, &rec.trail.outcomeRepairs
+	left := &rec.budgets.execution
+	if ofOutcome(j.stage) {
+		left = &rec.budgets.outcome
 	}
 	if *left == 0 {
 		return false
 	}
 	*left--
-	*used++
+	rec.trail.countRepair(j.stage)
 	return true
+}
+
+// ofOutcome reports whether a repair after an attempt that failed there is one of the outcome, else it is one of the execution.
+func ofOutcome(stage string) bool { return stage == stageOutcome || stage == stageProof }
+
+// countRepair counts a repair after an attempt that failed at the stage.
+func (t *trail) countRepair(stage string) {
+	if ofOutcome(stage) {
+		t.outcomeRepairs++
+		return
+	}
+	t.executionRepairs++
 }

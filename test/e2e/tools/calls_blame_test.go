@@ -98,8 +98,16 @@ func TestQueuedCallNeverStarted(t *testing.T) {
 	if n := len(m.Requests()); n != 1 {
 		t.Errorf("the model was asked %d times, want once", n)
 	}
+	// One that a person cancels while it waits is not to be sent again.
+	r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method": "fast", "args": [1]}`), map[string]string{"Prefer": "respond-async"})
+	id, _ := r.Object(t)["call_id"].(string)
+	d.Do(http.StatusNoContent, http.MethodPost, "/v1/calls/"+id+"/cancel", nil)
 	m.Release()
 	d.WantValue(<-slow, 1.0, "generated")
+	rig.Until(t, "the canceled call's end", func() bool { return d.Get("/v1/calls/"+id)["outcome_status"] != "running" })
+	if line := d.Get("/v1/calls/" + id); line["outcome_error_type"] != "canceled" || line["outcome_retriable"] != false {
+		t.Errorf("the canceled call ended in %v, retriable %v", line["outcome_error_type"], line["outcome_retriable"])
+	}
 }
 
 // A request that was sent to the model and not answered counts: in the reply of a call, in the log, in the metrics.

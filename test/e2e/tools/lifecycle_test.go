@@ -25,7 +25,7 @@ func TestRepairPathAndBudgetPath(t *testing.T) {
 		t.Errorf("the repair was asked with %s:\n%s", q.Kind, q.User)
 	}
 	e := d.LogOf(repaired)
-	if e["repair_attempted"] != true || e["repair_succeeded"] != true || e["rollback_applied"] != true || len(e["attempt_failures"].([]any)) != 1 {
+	if e["repair_attempted"] != true || e["repair_succeeded"] != true || e["execution_repair_attempts"] != 1.0 || e["rollback_applied"] != true || len(e["attempt_failures"].([]any)) != 1 {
 		t.Errorf("log of the repair: %v", e)
 	}
 	if a := d.Artifact("r", "m"); a["repair_count_since_regen"] != 1.0 || a["intrinsic_failure_count"] != 1.0 {
