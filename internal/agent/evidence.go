@@ -37,7 +37,7 @@ type CallNote struct {
 	Authored    bool     `json:"authored,omitempty"`
 	Class       Class    `json:"class,omitempty"`
 	Weak        []string `json:"weak,omitempty"`         // reasons
-	Passed      bool     `json:"passed,omitempty"`       // a nested call of this one was weak, and is the cause
+	Passed      bool     `json:"passed,omitempty"`       // a nested call of this one was weak, or authored the error, and is the cause
 	CorrectedBy string   `json:"corrected_by,omitempty"` // id of the client's call that asked the root's question again
 	OwnContract string   `json:"own_contract,omitempty"` // session of the call, if the contract came with the call or the session
 }
@@ -53,7 +53,7 @@ func (e *LogEntry) IsEvidence() bool {
 // noteOf returns the note of a call; ok is false for a plain call.
 func noteOf(e *LogEntry) (n CallNote, ok bool) {
 	n = CallNote{CallID: e.CallID, At: e.Timestamp, Root: e.RootCallID, ErrorType: e.OutcomeErrorType, Authored: e.OutcomeAuthored, Class: failureOf(e),
-		Weak: e.WeakSuccessReasons, Passed: e.WeakNestedCalls > 0}
+		Weak: e.WeakSuccessReasons, Passed: e.WeakNestedCalls > 0 || e.OutcomePassedOn}
 	if len(n.Weak) == 0 && n.ErrorType == "" && n.Class == ClassNone {
 		return CallNote{}, false
 	}

@@ -102,6 +102,7 @@ type LogEntry struct {
 	OutcomeErrorMessage  string         `json:"outcome_error_message,omitempty"`
 	OutcomeErrorMetadata map[string]any `json:"outcome_error_metadata,omitempty"`
 	OutcomeAuthored      bool           `json:"outcome_authored,omitempty"`
+	OutcomePassedOn      bool           `json:"outcome_passed_on,omitempty"` // a call below it ended in the same authored error
 
 	ContractSource      string `json:"contract_source"` // none, hash, fields, merged
 	ContractFingerprint string `json:"contract_fingerprint"`

@@ -26,6 +26,7 @@ type attempted struct {
 	result   sandbox.Result
 	nested   map[string]string  // shapes of nested values, by role.method
 	failed   map[string]excused // failures that are not the program's fault, of nested calls and of the model, by error type
+	authored map[string]bool    // types of the errors that programs of nested calls authored
 	warnings []string
 	takes    *agent.Interface // what the program reads; nil where that is not known
 	unknown  []string         // keywords of the call that it does not read
@@ -81,7 +82,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		a.made = append(a.made, d.MediaType())
 	}
 	a.result.Context = withoutHistory(a.result.Context)
-	a.nested, a.failed, a.warnings, a.tools, a.guard = h.shapes, h.failed, h.warnings, h.tools, h.guard
+	a.nested, a.failed, a.authored, a.warnings, a.tools, a.guard = h.shapes, h.failed, h.authored, h.warnings, h.tools, h.guard
 	a.predicted, a.modelFailed, a.modelFinal, a.overasked, a.noRoom = h.predicted, h.modelFailed, h.modelFinal, h.overasked, h.noRoom
 	return a
 }

@@ -14,7 +14,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, Owner: agent.LoggedOwner(a.session.Owner), TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
 		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.shown().args, Kwargs: a.shown().kwargs,
 		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
-		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored,
+		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored, OutcomePassedOn: o.Authored && a.last.authored[o.ErrorType],
 		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
 		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(), Selection: a.decision.selection(),

@@ -31,6 +31,9 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	}
 	o = n.commitNested(done)
 	h.noRoom = h.noRoom || storage.IsFull(&o)
+	if o.Authored {
+		h.notesAuthored(o.ErrorType)
+	}
 	if !o.OK() {
 		n.tree.writes.Return(n.begins) // a second try of the program is the same call again
 	}
@@ -39,6 +42,14 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 		h.call.weakBelow.Add(1)
 	}
 	return o
+}
+
+// notesAuthored remembers the error type of a nested call: a program that answers with the same passes the error on.
+func (h *host) notesAuthored(errorType string) {
+	if h.authored == nil {
+		h.authored = map[string]bool{}
+	}
+	h.authored[errorType] = true
 }
 
 // blames is the class of a failure for which the call's caller is not to blame: one of its own program, of the model, of an

@@ -2921,14 +2921,17 @@ type Call struct {
 	Outcome *Outcome `json:"outcome"`
 
 	// OutcomeAuthored The program itself returned the error.
-	OutcomeAuthored       *bool                  `json:"outcome_authored,omitempty"`
-	OutcomeErrorMessage   *string                `json:"outcome_error_message,omitempty"`
-	OutcomeErrorMetadata  map[string]interface{} `json:"outcome_error_metadata,omitempty"`
-	OutcomeErrorType      *string                `json:"outcome_error_type,omitempty"`
-	OutcomeRepairAttempts int                    `json:"outcome_repair_attempts"`
-	OutcomeRetriable      bool                   `json:"outcome_retriable"`
-	OutcomeStatus         CallOutcomeStatus      `json:"outcome_status"`
-	OutcomeValueClass     *string                `json:"outcome_value_class,omitempty"`
+	OutcomeAuthored      *bool                  `json:"outcome_authored,omitempty"`
+	OutcomeErrorMessage  *string                `json:"outcome_error_message,omitempty"`
+	OutcomeErrorMetadata map[string]interface{} `json:"outcome_error_metadata,omitempty"`
+	OutcomeErrorType     *string                `json:"outcome_error_type,omitempty"`
+
+	// OutcomePassedOn A call below it ended in the same authored error.
+	OutcomePassedOn       *bool             `json:"outcome_passed_on,omitempty"`
+	OutcomeRepairAttempts int               `json:"outcome_repair_attempts"`
+	OutcomeRetriable      bool              `json:"outcome_retriable"`
+	OutcomeStatus         CallOutcomeStatus `json:"outcome_status"`
+	OutcomeValueClass     *string           `json:"outcome_value_class,omitempty"`
 
 	// Owner Whose session it is, or who asked for a prediction without one; missing where that is local.
 	Owner *string `json:"owner,omitempty"`
@@ -3970,14 +3973,17 @@ type LogEntry struct {
 	Model             string                     `json:"model"`
 
 	// OutcomeAuthored The program itself returned the error.
-	OutcomeAuthored       *bool                  `json:"outcome_authored,omitempty"`
-	OutcomeErrorMessage   *string                `json:"outcome_error_message,omitempty"`
-	OutcomeErrorMetadata  map[string]interface{} `json:"outcome_error_metadata,omitempty"`
-	OutcomeErrorType      *string                `json:"outcome_error_type,omitempty"`
-	OutcomeRepairAttempts int                    `json:"outcome_repair_attempts"`
-	OutcomeRetriable      bool                   `json:"outcome_retriable"`
-	OutcomeStatus         LogEntryOutcomeStatus  `json:"outcome_status"`
-	OutcomeValueClass     *string                `json:"outcome_value_class,omitempty"`
+	OutcomeAuthored      *bool                  `json:"outcome_authored,omitempty"`
+	OutcomeErrorMessage  *string                `json:"outcome_error_message,omitempty"`
+	OutcomeErrorMetadata map[string]interface{} `json:"outcome_error_metadata,omitempty"`
+	OutcomeErrorType     *string                `json:"outcome_error_type,omitempty"`
+
+	// OutcomePassedOn A call below it ended in the same authored error.
+	OutcomePassedOn       *bool                 `json:"outcome_passed_on,omitempty"`
+	OutcomeRepairAttempts int                   `json:"outcome_repair_attempts"`
+	OutcomeRetriable      bool                  `json:"outcome_retriable"`
+	OutcomeStatus         LogEntryOutcomeStatus `json:"outcome_status"`
+	OutcomeValueClass     *string               `json:"outcome_value_class,omitempty"`
 
 	// Owner Whose session it is, or who asked for a prediction without one; missing where that is local.
 	Owner *string `json:"owner,omitempty"`

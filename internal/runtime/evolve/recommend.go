@@ -35,7 +35,7 @@ type Call struct {
 	Authored    bool
 	Class       agent.Class // of a failed attempt, repaired or not
 	Weak        []string    // reasons
-	Passed      bool        // a nested call of this one was weak, and is the cause
+	Passed      bool        // a nested call of this one was weak, or authored the error, and is the cause
 	CorrectedBy string      // the call that asked again, "verdict" where a person called the answer wrong, or ""
 	Wrong       bool        // a person called the answer wrong, and no program was written for it yet
 }
@@ -168,7 +168,8 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 			wrong.add(c)
 		case c.Class == agent.ClassIntrinsic || c.Class == agent.ClassAdaptive:
 			failed.add(c)
-		case c.Status == agent.StatusOK && uncatchable(c.Weak) && !c.Passed, c.Status == agent.StatusError && c.Authored && c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType): // an outage is nobody's evidence
+		case c.Passed: // the cause lies below
+		case c.Status == agent.StatusOK && uncatchable(c.Weak), c.Status == agent.StatusError && c.Authored && c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType): // an outage is nobody's evidence
 			little.add(c)
 		}
 	}
@@ -227,7 +228,7 @@ func inOrder(calls []Call, ids []string) []string {
 func split(m Method, p agent.RecommendPolicy) []Recommendation {
 	var referred tally
 	for _, c := range m.Calls {
-		if c.ErrorType == agent.ErrWrongToolBoundary {
+		if c.ErrorType == agent.ErrWrongToolBoundary && !c.Passed {
 			referred.add(c)
 		}
 	}

@@ -42,6 +42,7 @@ func method(calls ...Call) Method {
 
 func weak(reasons ...string) Call { return Call{Weak: reasons} }
 func reasked(c Call) Call         { c.CorrectedBy = "later"; return c }
+func passed(c Call) Call          { c.Passed = true; return c }
 func authored(kind string) Call {
 	return Call{Status: agent.StatusError, ErrorType: kind, Authored: true, Class: agent.ClassAuthored}
 }
@@ -72,6 +73,8 @@ func TestRecommend(t *testing.T) {
 		{"intrinsic and adaptive failures", method(broken, drift, broken, fine, fine, fine, fine, fine, fine), "reforge"},
 		{"two failures", method(broken, broken), ""},
 		{"boundary", method(authored("wrong_tool_boundary"), authored("wrong_tool_boundary"), authored("wrong_tool_boundary"), fine), "split_boundary"},
+		{"boundary, passed on", method(passed(authored("wrong_tool_boundary")), passed(authored("wrong_tool_boundary")), passed(authored("wrong_tool_boundary"))), ""},
+		{"low utility, passed on", method(passed(authored("low_utility")), passed(authored("low_utility")), passed(authored("low_utility"))), ""},
 		{"two boundary referrals", method(authored("wrong_tool_boundary"), authored("wrong_tool_boundary")), ""},
 	}
 	for _, tt := range tests {

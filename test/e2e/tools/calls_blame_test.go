@@ -104,7 +104,7 @@ func TestQueuedCallNeverStarted(t *testing.T) {
 	d.Do(http.StatusNoContent, http.MethodPost, "/v1/calls/"+id+"/cancel", nil)
 	m.Release()
 	d.WantValue(<-slow, 1.0, "generated")
-	rig.Until(t, "the canceled call's end", func() bool { return d.Get("/v1/calls/"+id)["outcome_status"] != "running" })
+	rig.Until(t, "the canceled call's end", func() bool { return d.Get("/v1/calls/" + id)["outcome_status"] != "running" })
 	if line := d.Get("/v1/calls/" + id); line["outcome_error_type"] != "canceled" || line["outcome_retriable"] != false {
 		t.Errorf("the canceled call ended in %v, retriable %v", line["outcome_error_type"], line["outcome_retriable"])
 	}

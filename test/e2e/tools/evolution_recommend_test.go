@@ -13,15 +13,23 @@ func TestRecommendationsByKind(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
 		"boundary.m": {rig.Program("\treturn nil, recurgent.Fail(\"wrong_tool_boundary\", \"not mine\")")},
+		"office.ask": {rig.Program("\to := call.Tool(\"boundary\").Call(\"m\", call.Arg(0, \"n\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
 		"low.m":      {rig.Program("\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil")},
 		"fine.m":     {rig.ProgAdd},
 	})
 	d := rig.Start(t, m)
 	// An authored error of a first call keeps no program; each call asks the model, which answers the same.
-	for _, role := range []string{"boundary", "low", "fine"} {
+	for _, role := range []string{"low", "fine"} {
 		s := d.Session(role)
 		for i := range 4 {
 			d.Call(s, "m", i, 1)
+		}
+	}
+	office := d.Session("office") // it calls boundary, passes the error on, and is not advised about
+	for i := range 4 {
+		got := d.Call(office, "ask", i)
+		if line := d.LogOf(got); got.Outcome.ErrorType != "wrong_tool_boundary" || line["outcome_passed_on"] != true {
+			t.Errorf("the call ended in %+v, passed on: %v", got.Outcome, line["outcome_passed_on"])
 		}
 	}
 	kinds := func(query string) map[string]string {
