@@ -105,6 +105,7 @@ func (ff *factFinder) packageCall(call *ast.CallExpr) (path, name string) {
 func (ff *factFinder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:
+		ff.skip[ast.Unparen(n.X)] = true
 		ff.member(n)
 		ff.capability(n)
 	case *ast.CallExpr:
@@ -120,8 +121,10 @@ func (ff *factFinder) visit(n ast.Node) bool {
 			ff.key(ff.reads, n.Index)
 			ff.skip[ast.Unparen(n.X)] = true
 		}
-	case *ast.Ident: // an alias of the context that is neither indexed nor assigned: used as a whole
-		if obj := ff.c.info.Uses[n]; obj != nil && ff.context[obj] && !ff.skip[n] {
+	case *ast.StarExpr:
+		ff.skip[ast.Unparen(n.X)] = ff.skip[n]
+	case *ast.Ident: // an alias of the context that is neither indexed nor assigned, or the call itself: used as a whole
+		if obj := ff.c.info.Uses[n]; obj != nil && (ff.context[obj] || isHostCall(obj)) && !ff.skip[n] {
 			ff.reads["*"] = true
 		}
 	case *ast.Field:
@@ -211,7 +214,32 @@ func (ff *factFinder) member(s *ast.SelectorExpr) {
 	}
 }
 
+// isHostCall reports whether the variable holds the call, or points to it: encoding/json and fmt find all its fields.
+func isHostCall(obj types.Object) bool {
+	v, ok := obj.(*types.Var)
+	return ok && hostCall(v.Type())
+}
+
+func hostCall(t types.Type) bool {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	n, ok := types.Unalias(t).(*types.Named)
+	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == allow.HostPath && n.Obj().Name() == "Call"
+}
+
+// handsOn marks the arguments that pass the call on to a function of the program, which is looked at itself.
+func (ff *factFinder) handsOn(call *ast.CallExpr) {
+	sig, ok := ff.c.info.TypeOf(call.Fun).(*types.Signature)
+	for i, arg := range call.Args {
+		if ok && i < sig.Params().Len() && hostCall(sig.Params().At(i).Type()) {
+			ff.skip[ast.Unparen(arg)] = true
+		}
+	}
+}
+
 func (ff *factFinder) call(call *ast.CallExpr) {
+	ff.handsOn(call)
 	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
 		if typ, m := ff.hostMember(s); typ == "Call" && m == "Arg" {
 			for _, a := range call.Args {

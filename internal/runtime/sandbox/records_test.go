@@ -24,14 +24,17 @@ func TestRecordsInContext(t *testing.T) {
 		"alias copied": "memory := call.Context\nreturn len(maps.Clone(memory)[" + key + "].([]any)), nil",
 		"declared":     "var memory = call.Context\nget := func(m map[string]any) any { return m[" + key + "] }\nreturn len(get(memory).([]any)), nil",
 		"pointer":      "memory := call.Context\np := &memory\nreturn len((*p)[" + key + "].([]any)), nil",
+		"call encoded": "raw, err := json.Marshal(call)\nif err != nil {\n\treturn nil, err\n}\nvar back struct{ Context map[string][]any }\nif err := json.Unmarshal(raw, &back); err != nil {\n\treturn nil, err\n}\nreturn len(back.Context[" + key + "]), nil",
+		"call printed": "return strings.Count(fmt.Sprint(*call), \"call_id\"), nil",
+		"call kept":    "all := []any{call}\nreturn strings.Count(fmt.Sprintf(\"%+v\", all[0]), \"call_id\"), nil",
 		"copied":       "return len(maps.Clone(call.Context)[" + key + "].([]any)), nil",
 	}
-	imports := map[string][]string{"encoded": {"encoding/json"}, "copied": {"maps"}, "alias copied": {"maps"}}
+	imports := map[string][]string{"encoded": {"encoding/json"}, "call encoded": {"encoding/json"}, "call printed": {"fmt", "strings"}, "call kept": {"fmt", "strings"}, "copied": {"maps"}, "alias copied": {"maps"}}
 	for name, body := range found {
 		h := &fakeHost{history: `[{"call_id":"a"},{"call_id":"b"}]`}
 		req := request(program(body, imports[name]...))
 		req.Context = map[string]json.RawMessage{report.ContextHistory: json_(`"a client's"`)}
-		if name == "encoded" {
+		if name == "encoded" || name == "call encoded" {
 			req.Context = nil
 		}
 		if got := p.Run(t.Context(), req, h); string(got.Value) != "2" {
@@ -42,6 +45,7 @@ func TestRecordsInContext(t *testing.T) {
 		"other key": "call.Context[\"n\"] = call.Context[\"m\"]\nreturn 2, nil",
 		"alias":     "memory := call.Context\nmemory[\"n\"] = memory[\"m\"]\ndelete(memory, \"k\")\nreturn 2, nil",
 		"no use":    "return len(call.Args), nil",
+		"handed on": "f := func(c *recurgent.Call) int { return len((*c).Args) }\nreturn f(call), nil",
 	} {
 		h := &fakeHost{history: `[]`}
 		h.onHistory = func(context.Context) { t.Errorf("%s: the history was read", name) }
