@@ -93,12 +93,19 @@ func TestPredictNested(t *testing.T) {
 		body                map[string]any
 	}{
 		{"a schema that makes no sense", "invalid_contract", "/outputs/0/schema/enum", signature(map[string]any{"enum": 5}, demo)},
+		{"a misspelt constraint", "invalid_contract", "/outputs/0/schema/min_lenght", signature(map[string]any{"min_lenght": 5}, demo)},
 		{"a demo that breaks it", "invalid_input", "/demos/0/items", signature(enum, map[string]any{"text": "x", "mood": "good", "items": []any{map[string]any{}}})},
 	} {
 		r := d.Send(http.MethodPut, "/v1/signatures/shop", rig.MustJSON(c.body), nil)
 		if r.Status != http.StatusUnprocessableEntity || r.Object(t)["code"] != c.code || !strings.Contains(string(r.Body), c.pointer) {
 			t.Errorf("%s: %d %s", c.name, r.Status, r.Body)
 		}
+	}
+	misspelt := signature(map[string]any{"min_lenght": 5}, demo)
+	delete(misspelt, "demos")
+	once := d.Send(http.MethodPost, "/v1/predict", rig.MustJSON(map[string]any{"signature": misspelt, "inputs": map[string]any{"text": "Milk"}}), nil)
+	if once.Status != http.StatusUnprocessableEntity || !strings.Contains(string(once.Body), "/signature/outputs/0/schema/min_lenght") || !strings.Contains(string(once.Body), "minLength") {
+		t.Errorf("a signature of the request: %d %s", once.Status, once.Body)
 	}
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/signatures/shop", signature(enum, demo))
 	d.Restart()
