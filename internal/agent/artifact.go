@@ -157,8 +157,9 @@ type Generation struct {
 	Window                string `json:"window"`                    // counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
 	AuthoredStreak        int    `json:"authored_streak,omitempty"` // authored errors in a row, without honest ones
 	DriftStreak           int    `json:"drift_streak,omitempty"`    // results in a row that may come of a changed source
-	UnknownStreak         int    `json:"unknown_streak,omitempty"`  // calls in a row that failed with keywords which the program does not read
+	UnknownStreak         int    `json:"unknown_streak,omitempty"`  // calls in a row that failed with arguments which the program does not read
 
+	Needless []string `json:"needless,omitempty"` // shapes of arguments that a repaired program ignored, too, and answered as this one; at most 16
 	Answered []string `json:"answered,omitempty"` // hashes of inputs that it answered ok from a source, oldest first, at most 64
 
 	Shapes      map[string]string `json:"shapes,omitempty"`       // of fetched bodies at the last ok run, by URL without query

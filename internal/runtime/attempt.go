@@ -28,7 +28,8 @@ type attempted struct {
 	failed   map[string]excused // failures that are not the program's fault, of nested calls and of the model, by error type
 	warnings []string
 	takes    *agent.Interface // what the program reads; nil where that is not known
-	unknown  []string         // keywords of the call that it does not read
+	fit      agent.Fit        // of the call's arguments to that
+	misfit   bool             // they do not fit what is declared, and the program did not run
 	tools    []string         // role.method of the nested calls
 	made     []string         // media types of the files that it made
 	guard    *manifestGuard   // nil: nothing was enforced
@@ -49,8 +50,11 @@ const maxSleep = 30 * time.Second
 // run runs the generation, a stored one or a candidate's, for the call, within what the guard permits.
 func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation, guard *manifestGuard) attempted {
 	s.reveal(g.Interface) // before its program makes calls with what it was given
+	a := attempted{id: attemptID, program: g, takes: g.Interface, fit: s.fit(g.Interface), guard: guard}
+	if a.misfit = s.binds(g.Interface) && !a.fit.OK(); a.misfit {
+		return a
+	}
 	h := &host{call: s.opened, attempt: attemptID, program: g, guard: guard}
-	a := attempted{id: attemptID, program: g}
 	args, kwargs := g.Interface.Arrange(s.args, s.kwargs)
 	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
 		a.args, a.kwargs = args, kwargs
@@ -73,7 +77,10 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	if engine, tier := a.ranOn(a.result.Facts); tier != "" {
 		s.r.metrics.Run(engine, tier)
 	}
-	a.takes = interfaceOf(g, a.result.Facts)
+	if a.takes == nil {
+		a.takes = interfaceOf(g, a.result.Facts)
+		a.fit = s.fit(a.takes)
+	}
 	s.reveal(a.takes)
 	s.maskFetches(a.result.Effects.Fetches)
 	s.drafts = append(s.drafts, h.drafts...)

@@ -57,7 +57,7 @@ func (s selected) of(a *agent.Artifact) selected {
 }
 
 func (s *selected) input(a *agent.Artifact) SelectInput {
-	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Artifact: a, CheckedFingerprint: s.terms.checked, Words: s.terms.registeredWords(),
+	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs, Artifact: a, CheckedFingerprint: s.terms.checked, Words: s.terms.registeredWords(),
 		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.ignoresArgs, Intact: s.r.intact.has}
 }
 

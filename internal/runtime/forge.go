@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -239,8 +238,8 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	if cand.wentBeyond(j.guard) {
 		return judged{}
 	}
-	if j.misnamed() { // it was written for this very call
-		j.class, j.hint = agent.ClassIntrinsic, rec.mine("The call gives the keywords "+strings.Join(j.unknown, ", ")+", which the program does not read.")
+	if j.misnamed() && (!j.misfit || cand.generation.Trigger == widening) { // it was written for this very call
+		j.class, j.hint = agent.ClassIntrinsic, rec.mine(j.unread()+" to this program. The call gives them.")
 	}
 	return j
 }

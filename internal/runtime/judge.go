@@ -55,6 +55,8 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		e.Words = s.r.words.of(a.program)
 	}
 	switch {
+	case a.misfit:
+		j.outcome, e.Authored = misfits(&a.fit, a.takes, s.method), true // it is as honest an answer as the program's own would be
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
 		if j.outcome.ErrorType == agent.ErrTimeout {
@@ -80,7 +82,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 			return j
 		}
 	}
-	s.explain(&j)
+	j.explain()
 	if j.outcome.OK() {
 		j.class = agent.ClassOK
 		j.shapes, j.outlines = e.remembered(s.reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
