@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -276,6 +277,11 @@ func (a *Artifact) Matching(checked string, healthy func(*Generation) bool) *Gen
 		}
 	}
 	return nil
+}
+
+// Fits reports whether a kept generation's machine-checked contract parts have that fingerprint. a may be nil.
+func (a *Artifact) Fits(checked string) bool {
+	return a != nil && slices.ContainsFunc(a.Generations, func(g *Generation) bool { return g.CheckedFingerprint == checked })
 }
 
 // FingerprintNone is the fingerprint of no contract.

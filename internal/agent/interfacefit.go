@@ -25,47 +25,43 @@ func (t *Fit) OK() bool { return len(t.Missing) == 0 && !t.Beyond() }
 func (t *Fit) Beyond() bool { return t.Surplus > 0 || len(t.Unknown) > 0 }
 
 // Fit compares the arguments of a call, args of them positional, with the parameters. A null is an argument. An open interface takes all
-// keywords and positional arguments, and a keyword that it does not list may be any of its parameters. Arguments that fit cost no memory
-// beyond their keywords.
+// keywords and positional arguments, and a keyword that it does not list may be any of its parameters. Positional arguments that fit cost no
+// memory.
 func (f *Interface) Fit(args int, kwargs json.RawMessage) (t Fit) {
 	if f == nil {
 		return t
 	}
-	given, unlisted := uint64(0), false // bit i: by name, the parameter at place i
-	rawjson.Members(kwargs, func(name string, _ []byte) {
-		switch _, at := f.Parameter(name); {
-		case at >= 0 && at < MaxParameters:
-			given |= 1 << at
-		case at < 0 && f.Open:
-			unlisted = true
-		case at < 0:
-			t.Unknown = append(t.Unknown, name)
-		}
-	})
-	slices.Sort(t.Unknown)
-	t.Unknown = slices.Compact(t.Unknown)
+	var given uint64 // bit i: by name, the parameter at place i
+	if len(kwargs) > len("{}") {
+		given, t.Unknown = f.named(kwargs)
+	}
+	places, guess := args, f.Open && len(t.Unknown) > 0
 	for i := range f.Parameters {
-		if p := &f.Parameters[i]; p.Required && i >= args && given&(1<<i) == 0 && !unlisted {
+		p := &f.Parameters[i]
+		if p.Required && i >= places && given&(1<<i) == 0 && !guess {
 			t.Missing = append(t.Missing, p.Name)
 		}
-		if f.Parameters[i].Variadic {
-			return t.missingAfter(f, i, given, unlisted)
+		if p.Variadic { // what stands behind it is read by name only
+			places, args = 0, 0
 		}
 	}
-	if !f.Open {
-		t.Surplus = max(0, args-len(f.Parameters))
+	if t.Surplus = max(0, args-len(f.Parameters)); f.Open {
+		t.Surplus, t.Unknown = 0, nil
 	}
 	return t
 }
 
-// missingAfter adds the parameters behind the variadic one at place last, which are read by name only.
-func (t Fit) missingAfter(f *Interface, last int, given uint64, unlisted bool) Fit {
-	for i := last + 1; i < len(f.Parameters); i++ {
-		if p := &f.Parameters[i]; p.Required && given&(1<<i) == 0 && !unlisted {
-			t.Missing = append(t.Missing, p.Name)
+// named returns which parameters keywords give, as bits, and the keywords that give none, sorted.
+func (f *Interface) named(kwargs json.RawMessage) (given uint64, others []string) {
+	rawjson.Members(kwargs, func(name string, _ []byte) {
+		if _, at := f.Parameter(name); at >= 0 {
+			given |= 1 << at
+		} else {
+			others = append(others, name)
 		}
-	}
-	return t
+	})
+	slices.Sort(others)
+	return given, slices.Compact(others)
 }
 
 // Binds reports whether the interface was declared by who wrote the program: then a call that does not fit it is refused before the program runs.
