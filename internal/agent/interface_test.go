@@ -286,6 +286,7 @@ func TestDeclarationAgainst(t *testing.T) {
 		{name: "required is left to the program", parameters: `[{"name":"text"},{"name":"max_length"}]`, want: "m(text: any, max_length?: any)"},
 		{name: "an alias for the name", parameters: `[{"name":"title"},{"name":"max"}]`, want: "m(title: any, max?: any)"},
 		{name: "a list of types", parameters: `[{"name":"title","type":["string","number"]},{"name":"max_length","type":"any","default":3}]`, want: "m(title: string|number, max_length?: any = 3)"},
+		{name: "types in capitals and a list of one", parameters: `[{"name":"title","type":["String"]},{"name":"max_length","type":"Integer"}]`, want: "m(title: string, max_length?: integer)"},
 		{name: "a summary alone", summary: `"cuts"`, returns: `{"type":"string"}`, want: "m(title: string, max_length?: number) -> string"},
 		{name: "never read", parameters: `[{"name":"title"},{"name":"max_length"},{"name":"sep"}]`, want: "the program never reads sep"},
 		{name: "not declared", parameters: `[{"name":"title"}]`, want: "m(title: any, max_length?: number)"},

@@ -34,6 +34,8 @@ type attempted struct {
 	made     []string         // media types of the files that it made
 	guard    *manifestGuard   // nil: nothing was enforced
 
+	granted time.Duration // from the program's beginning to the end of the call's time
+
 	args   []json.RawMessage // in the form in which the program read them, where that is another than the caller's
 	kwargs json.RawMessage
 
@@ -68,6 +70,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
 		Native: native.Executable(), Guard: h.guard.ofFetch(), Writes: &s.tree.writes,
 	}
+	a.granted = time.Until(s.deadline)
 	s.tree.writes.Return(s.begins)
 	a.result = s.r.box.Run(ctx, q, h)
 	s.slept.Add(int64(a.result.Effects.Slept))

@@ -73,6 +73,9 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 	}
 	rec.note(j)
 	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
+	if j.overran {
+		return rec.keep(j)
+	}
 	return rec.replace(ctx, g, "regenerate:repair_failed", j)
 }
 
@@ -156,7 +159,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		rec.note(j)
 		rec.reject(rejected{trigger, cand.generation.CodeChecksum, j}, false)
-		if !rec.spend(&j, q.basis) {
+		if j.overran || !rec.spend(&j, q.basis) {
 			rec.countExhaustion(j.stage)
 			rec.keep(j)
 			return rec.exhausted(j)

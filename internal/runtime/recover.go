@@ -138,7 +138,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 		rec.adaptive = true
 	}
 	switch {
-	case rec.artifact.Pinned, rec.decision.Reason == ReasonApprovalRequired:
+	case j.overran, rec.artifact.Pinned, rec.decision.Reason == ReasonApprovalRequired:
 		return rec.keep(j)
 	case rec.decision.Reason == ReasonBreaksExamples:
 		return rec.keep(j)
