@@ -46,3 +46,30 @@ func TestSleepsInCalls(t *testing.T) {
 		}
 	}
 }
+
+// A program that does not end within its callers' time fails, and is not replaced in a call of one of them: three in a row are repaired, with what is known.
+func TestOverrunsAreRepairedLater(t *testing.T) {
+	t.Parallel()
+	naps := rig.Program("\tms, _ := call.Arg(0, \"ms\").(float64)\n\ttime.Sleep(time.Duration(ms) * time.Millisecond)\n\treturn ms, nil", "time")
+	m := rig.NewModel(t, rig.Script{"f.nap": {naps, rig.Program("\treturn call.Arg(0, \"ms\"), nil")}, "f.first": {naps}})
+	d := rig.Start(t, m)
+	s := d.Session("f")
+	call := func(method string) rig.Reply {
+		return d.Invoke(s, map[string]any{"method": method, "args": []any{29_500}, "timeout_ms": 29_000})
+	}
+	d.WantValue(d.Call(s, "nap", 1), 1.0, "generated")
+	for range 3 {
+		d.WantError(call("nap"), "timeout")
+	}
+	if n := m.Count("f", "nap"); n != 1 {
+		t.Errorf("%d requests before three failures", n)
+	}
+	d.WantValue(call("nap"), 29_500.0, "repaired")
+	if asked := m.LastQuestion().User; !strings.Contains(asked, "would not end within the call") {
+		t.Errorf("the repair does not know:\n%s", asked)
+	}
+	d.WantError(call("first"), "timeout")
+	if n := m.Count("f", "first"); n != 1 {
+		t.Errorf("%d requests in one call whose time is too short", n)
+	}
+}
