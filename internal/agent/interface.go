@@ -210,29 +210,6 @@ func (f *Interface) Adopt(args int, kwargs json.RawMessage, unknown []string) {
 	}
 }
 
-// Relax makes optional what the call that the program was written for lacks, where the program does without it, as was inferred. Missing are the
-// names of parameters.
-func (f *Interface) Relax(missing []string, inferred *Interface) {
-	for _, name := range missing {
-		p, _ := f.Parameter(name)
-		if read, at := inferred.Parameter(name); read != nil && !read.Required && at >= 0 {
-			p.Required = false
-		}
-	}
-	f.loosen()
-}
-
-// loosen makes optional what follows an optional parameter by position: a caller who leaves out the one gives no other in its place.
-func (f *Interface) loosen() {
-	optional := false
-	for i := range f.Parameters {
-		if p := &f.Parameters[i]; p.ReadBy != ReadByName {
-			optional = optional || !p.Required
-			p.Required = p.Required && !optional
-		}
-	}
-}
-
 // sameWords reports whether one name has all words of the other.
 func sameWords(a, b string) bool {
 	x, y := strings.Split(strings.ToLower(a), "_"), strings.Split(strings.ToLower(b), "_")

@@ -80,7 +80,7 @@ func TestStrengthenedContractBindsEveryCall(t *testing.T) {
 }
 
 // Two builders write the same check in different ways: with a type in capitals, in a list, or the required keys in another order. None of it asks for another
-// program, and neither does a program of an earlier version, which told them apart.
+// program, and neither does a program of an earlier version, to which they were different.
 func TestWritingIsNoContract(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "cinema.list": {rig.Program("\treturn map[string]any{\"a\": 1, \"b\": 2}, nil")}})
