@@ -157,8 +157,9 @@ type Generation struct {
 	Window                string `json:"window"`                    // counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
 	AuthoredStreak        int    `json:"authored_streak,omitempty"` // authored errors in a row, without honest ones
 	DriftStreak           int    `json:"drift_streak,omitempty"`    // results in a row that may come of a changed source
-	UnknownStreak         int    `json:"unknown_streak,omitempty"`  // calls in a row that failed with keywords which the program does not read
+	UnknownStreak         int    `json:"unknown_streak,omitempty"`  // calls in a row that failed with arguments which the program does not read
 
+	Needless []string `json:"needless,omitempty"` // shapes of arguments that a repaired program ignored, too, and answered as this one; at most 16
 	Answered []string `json:"answered,omitempty"` // hashes of inputs that it answered ok from a source, oldest first, at most 64
 
 	Shapes      map[string]string `json:"shapes,omitempty"`       // of fetched bodies at the last ok run, by URL without query
@@ -256,29 +257,6 @@ func (a *Artifact) Find(id string) *Generation {
 	}
 	return nil
 }
-
-// Matching returns the newest kept generation whose machine-checked contract parts have that fingerprint and that
-// healthy accepts, the current one first; "none" (no contract) matches any generation. It returns nil when there is none.
-func (a *Artifact) Matching(checked string, healthy func(*Generation) bool) *Generation {
-	fits := func(g *Generation) bool {
-		return g != nil && (checked == FingerprintNone || g.CheckedFingerprint == checked) && healthy(g)
-	}
-	if cur := a.Current(); fits(cur) {
-		return cur
-	}
-	if checked == FingerprintNone {
-		return nil // another generation is no better an answer to a call without a contract than the current one
-	}
-	for _, g := range a.Generations {
-		if fits(g) {
-			return g
-		}
-	}
-	return nil
-}
-
-// FingerprintNone is the fingerprint of no contract.
-const FingerprintNone = "none"
 
 // NextGenerationID names the generation after the newest one.
 func (a *Artifact) NextGenerationID() string { return "gen-" + strconv.Itoa(a.Sequence+1) }

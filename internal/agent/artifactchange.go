@@ -42,8 +42,10 @@ type ArtifactChange struct {
 	// Drifting says that the result may come of a source that changed; Answered is the hash of an input that was answered
 	// ok from a source.
 	Drifting bool   `json:"drifting,omitempty"`
-	Misnamed bool   `json:"misnamed,omitempty"` // the call failed with keywords that the program does not read
+	Misnamed bool   `json:"misnamed,omitempty"` // the call failed with arguments that the program does not read
+	Unrun    bool   `json:"unrun,omitempty"`    // the call was refused for its arguments, and the program did not run
 	Answered string `json:"answered,omitempty"`
+	Needless string `json:"needless,omitempty"` // the shape of arguments which the generation that ResultOf names need not read
 
 	// Drifted are the sources whose change Generation was written for: effects recorded from them before At bind nobody.
 	Drifted []string `json:"drifted,omitempty"`
@@ -145,6 +147,9 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	}
 	if c.Interface != nil {
 		next.describe(c.ResultOf, c.Interface)
+	}
+	if c.Needless != "" {
+		next.ignore(c.ResultOf, c.Needless)
 	}
 	next.endAbandonedCorrection()
 	next.flatten()

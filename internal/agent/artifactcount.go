@@ -75,7 +75,7 @@ func (g *Generation) streak(c ArtifactChange) {
 	switch {
 	case c.Result == ClassOK:
 		g.AuthoredStreak, g.DriftStreak = 0, 0
-	case c.Result == ClassAuthored && !Honest(c.ErrorType):
+	case c.Result == ClassAuthored && !Honest(c.ErrorType) && !c.Unrun:
 		g.AuthoredStreak++
 	}
 	if c.Drifting {

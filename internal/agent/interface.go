@@ -234,9 +234,14 @@ func (f *Interface) NeverNull() bool {
 		return false
 	}
 	if json.Unmarshal(schema.Type, &one) == nil {
-		return slices.Contains(jsonTypes, one) && one != "null"
+		several = []string{one}
+	} else if json.Unmarshal(schema.Type, &several) != nil {
+		return false
 	}
-	return json.Unmarshal(schema.Type, &several) == nil && len(several) > 0 && !slices.Contains(several, "null")
+	return len(several) > 0 && !slices.ContainsFunc(several, func(word string) bool {
+		word = plainType(word)
+		return word == "null" || !slices.Contains(jsonTypes, word)
+	})
 }
 
 // Takes returns the interface of the current program; nil where it is not known.

@@ -246,11 +246,11 @@ func TestInterfaceNeverNull(t *testing.T) {
 func TestInterfaceUnknown(t *testing.T) {
 	t.Parallel()
 	f := &Interface{Parameters: []Parameter{{Name: "f", Aliases: []string{"degrees"}}}}
-	if got := fmt.Sprint(f.Unknown(json.RawMessage(`{"fahrenheit":1,"f":2,"degrees":3,"celsius":4}`))); got != "[celsius fahrenheit]" {
+	if got := fmt.Sprint(f.Fit(0, json.RawMessage(`{"fahrenheit":1,"f":2,"degrees":3,"celsius":4}`)).Unknown); got != "[celsius fahrenheit]" {
 		t.Error(got)
 	}
 	f.Open = true
-	if got := f.Unknown(json.RawMessage(`{"x":1}`)); got != nil {
+	if got := f.Fit(0, json.RawMessage(`{"x":1}`)).Unknown; got != nil {
 		t.Error(got)
 	}
 }
@@ -265,7 +265,8 @@ func FuzzInterface(f *testing.F) {
 		}
 		i.Arrange(list, kwargs)
 		i.Named(list, kwargs)
-		i.Unknown(kwargs)
+		i.Fit(len(list), kwargs)
+		i.Relax([]string{"a"}, &i)
 		i.Signature("m")
 		i.JSONSchema()
 		i.Breaks(&i)
@@ -285,10 +286,12 @@ func TestDeclarationAgainst(t *testing.T) {
 		{name: "required is left to the program", parameters: `[{"name":"text"},{"name":"max_length"}]`, want: "m(text: any, max_length?: any)"},
 		{name: "an alias for the name", parameters: `[{"name":"title"},{"name":"max"}]`, want: "m(title: any, max?: any)"},
 		{name: "a list of types", parameters: `[{"name":"title","type":["string","number"]},{"name":"max_length","type":"any","default":3}]`, want: "m(title: string|number, max_length?: any = 3)"},
+		{name: "types in capitals and a list of one", parameters: `[{"name":"title","type":["String"]},{"name":"max_length","type":"Integer"}]`, want: "m(title: string, max_length?: integer)"},
 		{name: "a summary alone", summary: `"cuts"`, returns: `{"type":"string"}`, want: "m(title: string, max_length?: number) -> string"},
 		{name: "never read", parameters: `[{"name":"title"},{"name":"max_length"},{"name":"sep"}]`, want: "the program never reads sep"},
-		{name: "not declared", parameters: `[{"name":"title"}]`, want: "the program reads max_length, which is not declared"},
-		{name: "a position that is not declared", parameters: `[]`, want: "the program reads call.Args[0], which is not declared; the program reads max_length, which is not declared"},
+		{name: "not declared", parameters: `[{"name":"title"}]`, want: "m(title: any, max_length?: number)"},
+		{name: "a position that is not declared", parameters: `[]`, want: "m(title: string, max_length?: number)"},
+		{name: "not declared, and one that is not read", parameters: `[{"name":"title"},{"name":"sep"}]`, want: "the program never reads sep; the program reads max_length, which is not declared"},
 		{name: "duplicate", parameters: `[{"name":"title"},{"name":"title"}]`, want: `"title" is there twice`},
 		{name: "order", parameters: `[{"name":"title","required":false},{"name":"max_length","required":true}]`, want: "max_length is required but follows title"},
 		{name: "bad type", parameters: `[{"name":"title","type":"text"}]`, want: `title has the type "text"; it must be one of`},

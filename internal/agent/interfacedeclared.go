@@ -76,6 +76,10 @@ func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 	if err := out.Validate(); err != nil {
 		return nil, err
 	}
+	whole, known := out.completed(inferred, required)
+	if whole.reconcile(inferred, known) == nil && whole.Validate() == nil {
+		return whole, nil
+	}
 	if err := out.reconcile(inferred, required); err != nil {
 		return nil, err
 	}
@@ -164,11 +168,16 @@ func (p *declaredParameter) parameter() (Parameter, error) {
 	switch {
 	case blank(p.Type):
 	case json.Unmarshal(p.Type, &out.Type) == nil:
-		if out.Type == "any" {
-			out.Type = ""
-		}
+		out.Type = plainType(out.Type)
 	case json.Unmarshal(p.Type, &several) == nil:
-		if out.Schema == nil && !slices.Contains(several, "any") {
+		for i := range several {
+			several[i] = plainType(several[i])
+		}
+		switch {
+		case slices.Contains(several, ""):
+		case len(several) == 1:
+			out.Type = several[0]
+		case out.Schema == nil:
 			out.Schema = Encoded(map[string]any{"type": several})
 		}
 	default:
@@ -179,6 +188,17 @@ func (p *declaredParameter) parameter() (Parameter, error) {
 		out.Default = value
 	}
 	return out, nil
+}
+
+// plainType is a type as JSON Schema writes it, "" for any. A word that names no type stays.
+func plainType(word string) string {
+	if word = strings.TrimSpace(word); strings.EqualFold(word, "any") {
+		return ""
+	}
+	if lower := strings.ToLower(word); slices.Contains(jsonTypes, lower) {
+		return lower
+	}
+	return word
 }
 
 // value is the default. It may come as JSON in a text, as the tool's schema asks for; a text that is not JSON, or is the value of a parameter

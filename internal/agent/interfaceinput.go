@@ -6,25 +6,6 @@ import (
 	"slices"
 )
 
-// Unknown returns the keywords that the program does not read, sorted; nil where nothing is known of them.
-func (f *Interface) Unknown(kwargs json.RawMessage) []string {
-	if f == nil || f.Open || len(kwargs) <= len("{}") {
-		return nil
-	}
-	unread := keywords(kwargs)
-	for i := range f.Parameters {
-		p := &f.Parameters[i]
-		delete(unread, p.Name)
-		for _, alias := range p.Aliases {
-			delete(unread, alias)
-		}
-	}
-	if len(unread) == 0 {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(unread))
-}
-
 // Arrange returns the arguments in the form in which the program reads them: a keyword that it reads by position only
 // becomes positional, and a positional argument that it reads by name only becomes a keyword. What the program can
 // read as it came, and what does not fit the interface, stays as it is.

@@ -15,6 +15,7 @@ type Resolved struct {
 	Source      string          // none, hash, fields, merged
 	Fingerprint string          // of the whole contract, or "none"
 	Checked     string          // of its machine-checked parts, or "none"
+	Written     string          // Checked of earlier versions, which differs where the parts are written in another way
 	Schema      *Schema         // never nil; Empty where nothing is checked
 	Words       Words
 	Ignored     []InvalidError // senseless constraints that were left out; nobody is held to them
@@ -42,7 +43,7 @@ func NewCache(n int) *Cache {
 		n = 1024
 	}
 	return &Cache{half: max(n/2, 1), young: map[string]*Resolved{}, old: map[string]*Resolved{}, compiled: map[string]*Resolved{},
-		none: &Resolved{Source: SourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone, Schema: &Schema{}, Words: (&Layers{}).words(nil)},
+		none: &Resolved{Source: SourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone, Written: agent.FingerprintNone, Schema: &Schema{}, Words: (&Layers{}).words(nil)},
 		keys: sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}}
 }
 
@@ -71,7 +72,7 @@ func (c *Cache) Resolve(l Layers) *Resolved {
 
 func (c *Cache) resolve(l Layers) *Resolved {
 	merged, source := Merge(l)
-	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Schema: &Schema{}, Words: l.words(merged)}
+	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Written: WrittenFingerprint(merged), Schema: &Schema{}, Words: l.words(merged)}
 	if merged == nil {
 		return r
 	}

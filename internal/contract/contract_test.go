@@ -347,6 +347,26 @@ func TestCheckedFingerprint(t *testing.T) {
 			t.Errorf("%+v: prose must not count", c)
 		}
 	}
+	same := func(a, b string) {
+		if CheckedFingerprint(k("", a, "")) != CheckedFingerprint(k("", b, "")) {
+			t.Errorf("%s and %s check the same", a, b)
+		}
+		if WrittenFingerprint(k("", a, "")) == WrittenFingerprint(k("", b, "")) {
+			t.Errorf("%s and %s were the same to earlier versions", a, b)
+		}
+	}
+	same(`{"type":"Object"}`, `{"type":"object"}`)
+	same(`{"type":["object"]}`, `{"type":"object"}`)
+	same(`{"items":{"type":[" NULL","string","string"]}}`, `{"items":{"type":["string","null"]}}`)
+	same(`{"required":["b","a","b"]}`, `{"required":["a","b"]}`)
+	same(`{"constraints":{"properties":{"a":{"type":"Array"}}}}`, `{"constraints":{"properties":{"a":{"type":"array"}}}}`)
+	same(`{"properties":{"required":{"required":["b","a"]}}}`, `{"properties":{"required":{"required":["a","b"]}}}`)
+	same(`{"dependentRequired":{"a":["c","b"]}}`, `{"dependentRequired":{"a":["b","c"]}}`)
+	for _, c := range []string{`{"enum":["b","a"]}`, `{"const":{"required":["b","a"],"type":"Object"}}`, `{"type":"thing"}`, `{"required":["b",1]}`, `{"default":["b","a"],"type":"string"}`} {
+		if checked := k("", c, ""); strings.Contains(c, "default") != (CheckedFingerprint(checked) != Fingerprint(checked)) {
+			t.Errorf("%s is written in another way", c)
+		}
+	}
 	for _, c := range []*agent.Contract{
 		k("p", `{"type":"object","properties":{}}`, ``),
 		k("p", `{"type":"object","properties":{"title":{"type":"string"}}}`, `{"inputs":[]}`),

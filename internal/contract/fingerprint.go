@@ -3,6 +3,7 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,8 +31,19 @@ func Fingerprint(c *agent.Contract) string {
 }
 
 // CheckedFingerprint is Fingerprint over what is machine-checked: deliverable and signature, less the parts of the
-// deliverable that only describe (title, description, examples ...). It decides whether a generation is stale.
+// deliverable that only describe (title, description, examples ...), and less what changes no check: the case of a type, a list of one type, the order
+// of types and of required keys. It decides whether a generation is stale.
 func CheckedFingerprint(c *agent.Contract) string {
+	return checkedFingerprint(c, func(m map[string]any) {
+		describe(m)
+		plain(m)
+	})
+}
+
+// WrittenFingerprint is the CheckedFingerprint of earlier versions, to which every difference in writing was one.
+func WrittenFingerprint(c *agent.Contract) string { return checkedFingerprint(c, describe) }
+
+func checkedFingerprint(c *agent.Contract, reduce func(schema map[string]any)) string {
 	if c == nil {
 		return agent.FingerprintNone
 	}
@@ -39,7 +51,7 @@ func CheckedFingerprint(c *agent.Contract) string {
 	if !absent(c.Deliverable) {
 		raw := c.Deliverable
 		if v, err := Decode(raw); err == nil {
-			describe(v)
+			eachSchema(v, reduce)
 			if object, ok := v.(map[string]any); ok && len(object) == 0 {
 				raw = nil
 			} else if b, err := json.Marshal(v); err == nil {
@@ -56,18 +68,53 @@ func CheckedFingerprint(c *agent.Contract) string {
 	return digest(m)
 }
 
-// describe removes the describing keywords from a deliverable, in place.
-func describe(v any) {
+// describe removes the describing keywords from a schema, in place.
+func describe(m map[string]any) {
+	for _, name := range []string{"title", "description", "$comment", "examples", "default", "deprecated", "readOnly", "writeOnly"} {
+		delete(m, name)
+	}
+}
+
+// plain gives the types and the required keys of a schema one form, in place.
+func plain(m map[string]any) {
+	if ty, there := m["type"]; there {
+		if known, wrong := typeList(ty); wrong == "" {
+			m["type"] = inOrder(known)
+		}
+		if list, ok := m["type"].([]any); ok && len(list) == 1 {
+			m["type"] = list[0]
+		}
+	}
+	if keys, there := m["required"]; there {
+		m["required"] = inOrder(keys)
+	}
+	if needed, ok := m["dependentRequired"].(map[string]any); ok {
+		for key, keys := range needed {
+			needed[key] = inOrder(keys)
+		}
+	}
+}
+
+// inOrder sorts a list of texts, each once. Anything else stays as it is.
+func inOrder(v any) any {
+	list, ok := v.([]any)
+	if !ok || slices.ContainsFunc(list, func(e any) bool { _, ok := e.(string); return !ok }) {
+		return v
+	}
+	list = slices.SortedFunc(slices.Values(list), func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+	return slices.Compact(list)
+}
+
+// eachSchema calls f with a deliverable and each schema in it.
+func eachSchema(v any, f func(schema map[string]any)) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return
 	}
-	for _, name := range []string{"title", "description", "$comment", "examples", "default", "deprecated", "readOnly", "writeOnly"} {
-		delete(m, name)
-	}
+	f(m)
 	for name, v := range m {
 		if name == "constraints" {
-			describe(v)
+			eachSchema(v, f)
 			continue
 		}
 		k, ok := keywordOf(name)
@@ -77,15 +124,15 @@ func describe(v any) {
 		switch v := v.(type) {
 		case []any:
 			for _, e := range v {
-				describe(e)
+				eachSchema(e, f)
 			}
 		case map[string]any:
 			if k.kind == schema {
-				describe(v)
+				eachSchema(v, f)
 				continue
 			}
 			for _, e := range v {
-				describe(e)
+				eachSchema(e, f)
 			}
 		}
 	}

@@ -75,6 +75,8 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged)
 	switch {
 	case !keepable:
 		rec.countUnkept(rec.artifact)
+	case rec.decision.Reason == ReasonArgsIgnored && !cand.generation.Cacheable:
+		rec.ignoredAgain(cand, j)
 	case worth && !rec.held():
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
 		if j.outcome.OK() {
@@ -194,7 +196,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 func (a *answered) adoptedResult() agent.ArtifactChange {
 	j := &a.adopting.attempt
 	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result, SessionID: a.session.ID,
-		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines, Owner: agent.LoggedOwner(a.reader())}
+		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines, Owner: agent.LoggedOwner(a.reader()), Unrun: j.misfit}
 	if a.outcome.OK() {
 		change.Caller = a.caller(&a.adopting.candidate.generation)
 		change.Fixture, change.Answered = a.adopting.fixture, a.answeredInput(*j)

@@ -29,10 +29,13 @@ type attempted struct {
 	authored map[string]bool    // types of the errors that programs of nested calls authored
 	warnings []string
 	takes    *agent.Interface // what the program reads; nil where that is not known
-	unknown  []string         // keywords of the call that it does not read
+	fit      agent.Fit        // of the call's arguments to that
+	misfit   bool             // they do not fit what is declared, and the program did not run
 	tools    []string         // role.method of the nested calls
 	made     []string         // media types of the files that it made
 	guard    *manifestGuard   // nil: nothing was enforced
+
+	granted time.Duration // from the program's beginning to the end of the call's time
 
 	args   []json.RawMessage // in the form in which the program read them, where that is another than the caller's
 	kwargs json.RawMessage
@@ -50,8 +53,11 @@ const maxSleep = 30 * time.Second
 // run runs the generation, a stored one or a candidate's, for the call, within what the guard permits.
 func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation, guard *manifestGuard) attempted {
 	s.reveal(g.Interface) // before its program makes calls with what it was given
+	a := attempted{id: attemptID, program: g, takes: g.Interface, fit: s.fit(g.Interface), guard: guard}
+	if a.misfit = s.binds(g.Interface) && !a.fit.OK(); a.misfit {
+		return a
+	}
 	h := &host{call: s.opened, attempt: attemptID, program: g, guard: guard}
-	a := attempted{id: attemptID, program: g}
 	args, kwargs := g.Interface.Arrange(s.args, s.kwargs)
 	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
 		a.args, a.kwargs = args, kwargs
@@ -65,6 +71,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
 		Native: native.Executable(), Guard: h.guard.ofFetch(), Writes: &s.tree.writes,
 	}
+	a.granted = time.Until(s.deadline)
 	s.tree.writes.Return(s.begins)
 	a.result = s.r.box.Run(ctx, q, h)
 	s.slept.Add(int64(a.result.Effects.Slept))
@@ -74,7 +81,10 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	if engine, tier := a.ranOn(a.result.Facts); tier != "" {
 		s.r.metrics.Run(engine, tier)
 	}
-	a.takes = interfaceOf(g, a.result.Facts)
+	if a.takes == nil {
+		a.takes = interfaceOf(g, a.result.Facts)
+		a.fit = s.fit(a.takes)
+	}
 	s.reveal(a.takes)
 	s.maskFetches(a.result.Effects.Fetches)
 	s.drafts = append(s.drafts, h.drafts...)

@@ -57,7 +57,11 @@ func (s selected) of(a *agent.Artifact) selected {
 }
 
 func (s *selected) input(a *agent.Artifact) SelectInput {
-	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Artifact: a, CheckedFingerprint: s.terms.checked, Words: s.terms.registeredWords(),
+	checked := s.terms.checked
+	if written := s.terms.written; written != checked && !a.Fits(checked) && a.Fits(written) {
+		checked = written // its programs were written by an earlier version
+	}
+	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs, Artifact: a, CheckedFingerprint: checked, Words: s.terms.registeredWords(),
 		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.ignoresArgs, Intact: s.r.intact.has}
 }
 

@@ -17,6 +17,7 @@ type terms struct {
 	source      string          // none, hash, fields, merged; "" when nothing was resolved
 	fingerprint string
 	checked     string           // fingerprint of the machine-checked parts
+	written     string           // the same as earlier versions computed it
 	schema      *contract.Schema // nil when nothing is checked
 	registered  bool             // the registry knows the role
 	words       *contract.Words  // nil when nothing was resolved
@@ -47,7 +48,7 @@ func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 		l.Call = c.asked
 	}
 	k := c.r.compiled.resolve(l)
-	t.contract, t.source, t.fingerprint, t.checked = k.Contract, k.Source, k.Fingerprint, k.Checked
+	t.contract, t.source, t.fingerprint, t.checked, t.written = k.Contract, k.Source, k.Fingerprint, k.Checked, k.Written
 	t.words = &k.Words
 	if !k.Schema.Empty() {
 		t.schema = k.Schema

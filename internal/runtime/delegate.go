@@ -164,7 +164,7 @@ func (h *host) proposed(t agent.Tool, k *agent.Contract) (next agent.Tool, more 
 	}
 	o := agent.ContractProposal{ID: "prop_" + short(contract.Fingerprint(k)), Checked: short(contract.CheckedFingerprint(k)), Contract: *k, Owner: h.call.owner,
 		By: h.call.role + "." + h.call.method, CreatedAt: h.call.r.o.Now().UTC()}
-	if t.Proposals.Known(o.Checked) {
+	if t.Proposals.Known(o.Checked) || t.Proposals.Known(short(contract.WrittenFingerprint(k))) {
 		return t, false
 	}
 	t.Proposals, more = t.Proposals.Add(o)

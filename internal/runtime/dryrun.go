@@ -20,6 +20,7 @@ type dryRun struct {
 	denied  bool            // of a live run: fetches are denied
 	of      string          // whose input and recorded effects these are; "" for the call's own
 	guard   *manifestGuard  // what keeps it, where that is more than the manifest; nil: the manifest
+	earlier bool            // the input is of a call that was answered, whatever the program declares
 }
 
 // dryRun runs the generation. The attempt of an interrupted run has no class; ok is false when the context is no object.
@@ -28,7 +29,12 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	if !ok {
 		return nil, false
 	}
-	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof, of: d.of}
+	a = &judged{attempted: attempted{id: d.id, program: g, takes: g.Interface, fit: c.fitOf(g.Interface, d.args, d.kwargs)}, stage: stageProof, of: d.of}
+	if a.misfit = c.binds(g.Interface) && !a.fit.OK() && !d.earlier; a.misfit {
+		a.outcome, a.class, a.guard = misfits(&a.fit, g.Interface, c.method), agent.ClassAuthored, h.guard
+		a.explain()
+		return a, true
+	}
 	a.result = c.r.box.Run(ctx, q, h)
 	discard(h.drafts)
 	a.denied, a.guard = h.refused, h.guard

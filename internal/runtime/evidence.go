@@ -18,7 +18,7 @@ const maxSources = 4
 // no samples.
 func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class, ErrorType: j.outcome.ErrorType,
-		Message: Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.unknown}
+		Message: Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
 		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: cmp.Or(got.Outline, got.Shape)}
 		key := shapeKey(got)

@@ -24,20 +24,21 @@ const (
 // cacheability reports whether the program may answer another call than the one it was written for, and why. A
 // program with this call's arguments in its text, or one that does not look at them, would give a different question
 // the old answer.
-func (c *selected) cacheability(f *report.Facts) (bool, string) {
+func (c *selected) cacheability(f *report.Facts, takes *agent.Interface) (bool, string) {
 	switch {
 	case c.dispatch():
 		return false, cacheDispatch
-	case c.hasArgs() && !f.UsesArgs && baked(f.Literals, c.args, c.kwargs):
+	case !c.hasArgs() || f.UsesArgs || takes.Binds(): // one that declares to take none gets none
+	case baked(f.Literals, c.args, c.kwargs):
 		return false, cacheBaked
-	case c.hasArgs() && !f.UsesArgs:
+	default:
 		return false, cacheIgnored
-	case c.depth > 0 && !c.terms.contract.Empty():
+	}
+	if c.depth > 0 && !c.terms.contract.Empty() {
 		return true, cacheDelegated
 	}
 	return true, CacheStable
 }
-
 func (c *opened) dispatch() bool { return slices.Contains(c.policy.DispatchMethods, c.method) }
 
 // baked reports whether a scalar of the arguments stands in the code as a literal.
@@ -124,9 +125,9 @@ func engineOf(f *report.Facts) (engine, tier string) {
 }
 
 // ignoresArgs reports whether the generation's program does not look at its arguments, as one written for a single call
-// does not. What a person wrote is as they want it.
+// does not. What a person wrote is as they want it, and one that declares to take none gets none.
 func (r *Runtime) ignoresArgs(g *agent.Generation) bool {
-	return g.Model != ModelOperator && !r.facts.of(g).UsesArgs
+	return g.Model != ModelOperator && !g.Interface.Binds() && !r.facts.of(g).UsesArgs
 }
 
 // ModelOperator stands for a model's name in generations that a person put in.

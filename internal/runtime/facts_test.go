@@ -32,6 +32,7 @@ func TestCacheability(t *testing.T) {
 		{"there are none", &opened{}, nil, report.Facts{}, true, CacheStable},
 		{"it ignores them", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
 		{"it ignores keywords", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false, cacheIgnored},
+		{"it declares to take none", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true, CacheStable},
 		{"an argument stands in it", &opened{args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}}, false, cacheBaked},
 		{"a keyword's value stands in it", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{Literals: []string{"7"}}, false, cacheBaked},
 		{"a dispatch method", &opened{method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
@@ -45,7 +46,11 @@ func TestCacheability(t *testing.T) {
 			tt.call.kwargs = json.RawMessage("{}")
 		}
 		s := &selected{opened: tt.call, terms: terms{contract: tt.contract}}
-		if got, why := s.cacheability(&tt.facts); got != tt.want || why != tt.why {
+		takes := &agent.Interface{Origin: agent.OriginInferred}
+		if strings.Contains(tt.name, "declares") {
+			takes.Origin = agent.OriginDeclared
+		}
+		if got, why := s.cacheability(&tt.facts, takes); got != tt.want || why != tt.why {
 			t.Errorf("%s: %v (%s), want %v (%s)", tt.name, got, why, tt.want, tt.why)
 		}
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
@@ -41,8 +42,14 @@ func returnedType(schema json.RawMessage) string {
 		Type json.RawMessage `json:"type"`
 	}
 	var one string
-	if json.Unmarshal(schema, &s) != nil || json.Unmarshal(s.Type, &one) != nil {
+	var list []string
+	if json.Unmarshal(schema, &s) != nil {
 		return ""
 	}
-	return one
+	if json.Unmarshal(s.Type, &list) == nil && len(list) == 1 {
+		one = list[0]
+	} else if json.Unmarshal(s.Type, &one) != nil {
+		return ""
+	}
+	return strings.ToLower(one)
 }

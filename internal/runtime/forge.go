@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -77,6 +76,9 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 	}
 	rec.note(j)
 	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
+	if j.overran {
+		return rec.keep(j)
+	}
 	return rec.replace(ctx, g, "regenerate:repair_failed", j)
 }
 
@@ -160,7 +162,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		rec.note(j)
 		rec.reject(rejected{trigger, cand.generation.CodeChecksum, j}, false)
-		if !rec.spend(&j, q.basis) {
+		if j.overran || !rec.spend(&j, q.basis) {
 			rec.countExhaustion(j.stage)
 			rec.keep(j)
 			return rec.exhausted(j)
@@ -242,8 +244,8 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	if cand.wentBeyond(j.guard) {
 		return judged{}
 	}
-	if j.misnamed() { // it was written for this very call
-		j.class, j.hint = agent.ClassIntrinsic, rec.mine("The call gives the keywords "+strings.Join(j.unknown, ", ")+", which the program does not read.")
+	if j.misnamed() && (!j.misfit || cand.generation.Trigger == widening) { // it was written for this very call
+		j.class, j.hint = agent.ClassIntrinsic, rec.mine(j.unread()+" to this program. The call gives them.")
 	}
 	return j
 }

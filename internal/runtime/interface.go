@@ -65,16 +65,23 @@ const interfaceHint = "Declare in parameters exactly what the program reads, in 
 
 // describe finds the interface of a program that the gate let in. A declaration that does not fit the program is refused
 // while there is a recovery left; then what was inferred holds, since a right program is not given up for its
-// description. A successor that would break callers is refused, unless a person asked for the change.
-func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Facts) (*agent.Interface, *sandbox.Failure) {
+// description. own says that it was written for this call, whose arguments it is to take. A successor that would break callers is
+// refused, unless a person asked for the change.
+func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Facts, own bool) (*agent.Interface, *sandbox.Failure) {
 	out, err := Declared(reply.Declaration, facts)
+	if err == nil {
+		w.suit(out, facts)
+	}
+	if err == nil && own {
+		err = w.untaken(q, out)
+	}
 	if err != nil && w.guardrails > 0 {
 		return nil, refusedInterface(err)
 	}
 	if err != nil {
 		out = Inferred(facts)
+		w.suit(out, facts)
 	}
-	out.Adopt(len(w.args), w.kwargs, w.unknownKeywords(out))
 	if q.predecessor == nil || !facts.UsesArgs || w.personAsked() {
 		return out, nil
 	}
@@ -87,40 +94,6 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 
 func refusedInterface(err error) *sandbox.Failure {
 	return &sandbox.Failure{Type: agent.ErrInvalidCode, Message: "interface: " + err.Error(), Hint: interfaceHint, Detail: "interface"}
-}
-
-// Bounds of what an outcome says of keywords.
-const (
-	maxUnknown       = 16
-	maxUnknownLength = 64
-	maxShownSchema   = 500
-)
-
-// unknownKeywords returns the call's keywords that the program does not read, at most 16.
-func (c *opened) unknownKeywords(f *agent.Interface) []string {
-	unknown := f.Unknown(c.kwargs)
-	if unknown == nil {
-		return nil
-	}
-	out := make([]string, 0, min(len(unknown), maxUnknown))
-	for _, name := range unknown {
-		if "/kwargs/"+name != c.historyArgument && len(out) < maxUnknown {
-			out = append(out, Clip(name, maxUnknownLength))
-		}
-	}
-	return out
-}
-
-// explain adds to the outcome what a caller needs in order to call the method right: the keywords that the program does
-// not know and, where it could not work with the arguments, its parameters.
-func (s *selected) explain(j *judged) {
-	j.unknown = s.unknownKeywords(j.takes)
-	if len(j.unknown) > 0 {
-		j.outcome.Metadata = with(j.outcome.Metadata, "unknown_keywords", j.unknown)
-	}
-	if j.takes != nil && j.outcome.ErrorType == agent.ErrInvalidInput && j.outcome.Authored {
-		j.outcome.Metadata = with(j.outcome.Metadata, "parameters", shownParameters(j.takes))
-	}
 }
 
 // shownParameters are the parameters as an outcome lists them, without long schemas.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
@@ -29,6 +30,7 @@ type judged struct {
 	drifting  bool                // it may come of a source that changed
 	denied    bool                // of a dry run: a nested call was denied
 	unallowed bool                // it failed for want of a person's approval
+	overran   bool                // the program itself used up its caller's time, or would sleep beyond it: no program answers in this call
 	passedOn  bool                // the program returned the failure of a nested call for which it is not to blame
 
 	of string // of a dry run: whose input and sources it was run on; "" for the call's own
@@ -55,10 +57,15 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		e.Words = s.r.words.of(a.program)
 	}
 	switch {
+	case a.misfit:
+		j.outcome, e.Authored = misfits(&a.fit, a.takes, s.method), true // it is as honest an answer as the program's own would be
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
 		if j.outcome.ErrorType == agent.ErrTimeout {
-			j.outcome.Retriable = a.waited()
+			j.outcome.Retriable, j.overran = a.waited(), a.overran()
+		}
+		if j.overran {
+			j.class = agent.ClassIntrinsic
 		}
 		return j
 	case res.Failure != nil:
@@ -66,7 +73,11 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		if refusal(res.Failure.Type) {
 			j.stage = stageValidation
 		}
-		e.Interrupted, e.WaitingEnded = res.Failure.Ours, res.Failure.Waiting
+		e.Interrupted, e.WaitingEnded, j.overran = res.Failure.Ours, res.Failure.Waiting, a.overran()
+		if res.Failure.Sleeps > 0 && !j.overran {
+			j.class = agent.ClassExtrinsic // of a caller in a hurry
+			return j
+		}
 	case res.Authored != nil:
 		j.outcome = agent.Failed(res.Authored.Type, res.Authored.Message)
 		limit := a.overasked && res.Authored.Type == agent.ErrResourceExhausted // the program returned the error of its own limit
@@ -80,7 +91,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 			return j
 		}
 	}
-	s.explain(&j)
+	j.explain()
 	if j.outcome.OK() {
 		j.class = agent.ClassOK
 		j.shapes, j.outlines = e.remembered(s.reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
@@ -117,6 +128,21 @@ func (j *judged) retriable() bool {
 func (a *attempted) waited() bool {
 	below, called := a.failed[agent.ErrTimeout]
 	return (a.result.Failure == nil || a.result.Failure.Waiting) && (!called || below.retriable)
+}
+
+// leastTime is of its own what a program may use before the end of a time that its caller set counts against it. Who grants less is in a hurry.
+const leastTime = time.Second
+
+// overran reports whether the program, and nothing that it waited for, used up the time that its caller set, or would sleep beyond it.
+func (a *attempted) overran() bool {
+	f := a.result.Failure
+	switch {
+	case f == nil || f.Type != agent.ErrTimeout:
+		return false
+	case f.Sleeps > 0:
+		return min(f.Sleeps, a.granted) >= leastTime
+	}
+	return f.Ours && !f.Waiting && a.result.Timing.Run+a.result.Effects.Slept >= leastTime
 }
 
 // passes reports whether a failure of that type may end without a person's doing: approvals, room and caps are given by people.

@@ -101,7 +101,7 @@ func (a *answered) failureClass() agent.Class {
 // replayable records whether the call can be run again on the same inputs and effects, or why not.
 func (a *answered) replayable(e *agent.LogEntry) {
 	switch {
-	case a.programSource() == agent.SourceNone:
+	case a.programSource() == agent.SourceNone, a.kept && a.last.misfit:
 		e.ReplayableReason = agent.ReasonNoProgram
 	case a.shown().masked:
 		e.ReplayableReason = agent.ReasonMasked

@@ -138,7 +138,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 		rec.adaptive = true
 	}
 	switch {
-	case rec.artifact.Pinned, rec.decision.Reason == ReasonApprovalRequired:
+	case j.overran, rec.artifact.Pinned, rec.decision.Reason == ReasonApprovalRequired:
 		return rec.keep(j)
 	case rec.decision.Reason == ReasonBreaksExamples:
 		return rec.keep(j)
@@ -192,7 +192,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		return
 	}
 	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ResultOf: g.ID, Result: j.class,
-		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting, Misnamed: j.misnamed()}
+		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting, Misnamed: j.misnamed(), Unrun: j.misfit}
 	if g.Interface == nil {
 		change.Interface = j.takes // of an earlier version's program
 	}
@@ -205,7 +205,9 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		}
 	} else {
 		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType, Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
-		change.Failure = rec.failureOf(g, j)
+		if !j.misfit || j.misnamed() { // what a call lacks is no evidence
+			change.Failure = rec.failureOf(g, j)
+		}
 	}
 	rec.changes = append(rec.changes, change)
 }

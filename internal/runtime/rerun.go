@@ -20,7 +20,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, 
 		effects = sandbox.EmptyJournal()
 	}
 	owner := c.ownerOfSession(ctx, f.SessionID)
-	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs, context: f.Context, effects: effects, of: owner}
+	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs, context: f.Context, effects: effects, of: owner, earlier: true}
 	a, ok := c.dryRun(ctx, &cand.generation, d)
 	if !ok {
 		return nil, false

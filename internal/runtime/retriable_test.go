@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -50,6 +51,34 @@ func TestRetriable(t *testing.T) {
 		j := judged{attempted: tt.a, outcome: agent.Failed(tt.errorType, "m"), class: tt.class}
 		j.result.Authored = tt.authored
 		if got := j.retriable(); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// A timeout is the program's where it used a second of its caller's time itself, or would sleep beyond it.
+func TestOverran(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name                string
+		failure             *sandbox.Failure
+		ran, slept, granted time.Duration
+		want                bool
+	}{
+		{"it returned", nil, time.Minute, 0, time.Minute, false},
+		{"it ran until the end", &sandbox.Failure{Type: agent.ErrTimeout, Ours: true}, time.Second, 0, time.Minute, true},
+		{"it ran and slept until the end", &sandbox.Failure{Type: agent.ErrTimeout, Ours: true}, 400 * time.Millisecond, 600 * time.Millisecond, time.Minute, true},
+		{"it had begun only", &sandbox.Failure{Type: agent.ErrTimeout, Ours: true}, 999 * time.Millisecond, 0, time.Minute, false},
+		{"it waited", &sandbox.Failure{Type: agent.ErrTimeout, Ours: true, Waiting: true}, time.Minute, 0, time.Minute, false},
+		{"its run time was over", &sandbox.Failure{Type: agent.ErrTimeout}, time.Minute, 0, time.Minute, false},
+		{"it was canceled", &sandbox.Failure{Type: agent.ErrCanceled, Ours: true}, time.Minute, 0, time.Minute, false},
+		{"it would sleep", &sandbox.Failure{Type: agent.ErrTimeout, Sleeps: 2 * time.Second}, 0, 0, time.Second, true},
+		{"it would sleep a little", &sandbox.Failure{Type: agent.ErrTimeout, Sleeps: 999 * time.Millisecond}, 0, 0, time.Second, false},
+		{"it would sleep, and has no time", &sandbox.Failure{Type: agent.ErrTimeout, Sleeps: time.Minute}, 0, 0, 999 * time.Millisecond, false},
+	} {
+		a := attempted{granted: tt.granted}
+		a.result.Failure, a.result.Timing.Run, a.result.Effects.Slept = tt.failure, tt.ran, tt.slept
+		if got := a.overran(); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}

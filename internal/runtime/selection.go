@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,8 @@ const (
 type SelectInput struct {
 	Role, Method       string
 	HasArgs            bool                // the call has arguments, positional or keyword
+	Positional         int                 // how many are positional
+	Kwargs             json.RawMessage     // the others
 	Artifact           *agent.Artifact     // nil when there is none
 	CheckedFingerprint string              // of the contract's machine-checked parts
 	Words              agent.WordingDigest // of what people have registered; "" where the call has words of its own, or they do not count
@@ -132,7 +135,7 @@ func (in *SelectInput) stale(match *agent.Generation) string {
 		return ReasonPurposeChanged
 	case Degraded(match, p.Degraded), p.Promotion.Enforce && match.State == agent.StateDegraded:
 		return ReasonDegraded
-	case in.HasArgs && in.IgnoresArgs(match):
+	case in.HasArgs && in.IgnoresArgs(match) && !match.Ignores(in.Positional, in.Kwargs):
 		return ReasonArgsIgnored
 	case match.Unproven() && match.AuthoredStreak >= unprovenStreak:
 		return ReasonUnproven

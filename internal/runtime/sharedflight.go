@@ -132,7 +132,7 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 	}
 	var takes *agent.Interface
 	if refused == nil {
-		takes, refused = w.describe(q, shared.Reply, facts)
+		takes, refused = w.describe(q, shared.Reply, facts, false)
 	}
 	if refused != nil {
 		w.r.o.Logger.Warn().Str("role", w.role).Str("method", w.method).Str("checksum", program.Checksum).Err(fmt.Errorf("%s: %s", refused.Type, refused.Message)).
@@ -140,8 +140,8 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 		return nil
 	}
 	w.before = w.reachBefore(ctx, q.predecessor)
-	cand := w.candidate(q, shared.Reply, program, facts)
-	cand.shared, cand.generation.Interface, cand.generation.CreatedAt, cand.generation.Owner = true, takes, shared.CreatedAt, shared.Owner
+	cand := w.candidate(q, shared.Reply, program, facts, takes)
+	cand.shared, cand.generation.CreatedAt, cand.generation.Owner = true, shared.CreatedAt, shared.Owner
 	return cand
 }
 

@@ -9,15 +9,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// unknownStreak is how many calls in a row may fail with keywords that the program does not know, before it is widened.
+// unknownStreak is how many calls in a row may fail with arguments that the program does not know, before it is widened.
 const unknownStreak = 2
 
 // reasonUnknown is the trigger of a repair that widens an interface.
 const reasonUnknown = "unknown_keywords"
 
-// misnamed reports whether the program could not work with the arguments and does not read some of the keywords.
+const widening = "repair:" + reasonUnknown
+
+// misnamed reports whether the program could not work with the arguments and does not read some of the keywords, or was not run because it
+// takes fewer than there are.
 func (j *judged) misnamed() bool {
-	return len(j.unknown) > 0 && j.class == agent.ClassAuthored && j.outcome.ErrorType == agent.ErrInvalidInput
+	beyond := len(j.fit.Unknown) > 0 || j.misfit && j.fit.Beyond()
+	return beyond && j.class == agent.ClassAuthored && j.outcome.ErrorType == agent.ErrInvalidInput
 }
 
 // widens reports whether the program is to be repaired to read what callers call its parameters.
@@ -32,13 +36,25 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	return !waits
 }
 
+// unread names what callers give and the program does not read.
+func (j *judged) unread() string {
+	var out []string
+	if len(j.fit.Unknown) > 0 {
+		out = append(out, "The callers' keywords "+strings.Join(j.fit.Unknown, ", ")+" are unknown")
+	}
+	if j.misfit && j.fit.Surplus > 0 {
+		out = append(out, fmt.Sprintf("The callers' positional arguments from place %d on are unknown", len(j.takes.Parameters)+1))
+	}
+	return strings.Join(out, ". ")
+}
+
 // widen has the program repaired to read the unknown keywords. Where that fails the program's own answer stands: it is as
 // honest as before.
 func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: reasonUnknown, reason: reasonUnknown, attempt: j,
-		message: rec.mine(fmt.Sprintf("%s: %s\nThe callers' keywords %s are unknown to this program, which takes %s. Read each as what it means, beside the names that the program reads now; where one means nothing here, keep the error.",
-			j.outcome.ErrorType, j.outcome.ErrorMessage, strings.Join(j.unknown, ", "), j.takes.Signature(rec.method)))}
-	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: "repair:" + reasonUnknown, basis: why, predecessor: g})
+		message: rec.mine(fmt.Sprintf("%s: %s\n%s to this program, which takes %s. Read each as what it means, beside what the program reads now, and declare it as optional; where one means nothing here, keep the error.",
+			j.outcome.ErrorType, j.outcome.ErrorMessage, j.unread(), j.takes.Signature(rec.method)))}
+	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: widening, basis: why, predecessor: g})
 	if cand == nil {
 		refused := rec.class == agent.ClassIntrinsic
 		o := rec.keepMisnamed(g, j)

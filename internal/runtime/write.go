@@ -188,11 +188,10 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 		}
 		var takes *agent.Interface
 		if refused == nil {
-			takes, refused = w.describe(q, reply, facts)
+			takes, refused = w.describe(q, reply, facts, true)
 		}
 		if refused == nil {
-			w.res.candidate, w.reply = w.candidate(q, reply, program, facts), reply
-			w.res.candidate.generation.Interface = takes
+			w.res.candidate, w.reply = w.candidate(q, reply, program, facts, takes), reply
 			return w.res
 		}
 		next, more := w.refused(ctx, q, program, refused)
@@ -274,11 +273,11 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 }
 
 // candidate makes the generation that the program would become.
-func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts) *candidate {
+func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts, takes *agent.Interface) *candidate {
 	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
 		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape}
-	g.Cacheable, g.CacheabilityReason = w.cacheability(facts)
+		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape, Interface: takes}
+	g.Cacheable, g.CacheabilityReason = w.cacheability(facts, takes)
 	g.MadeFor, g.Confirmed = w.madeFor(q.predecessor)
 	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.id, reach: w.before, proof: proof{turn: make(chan struct{}, 1)}}
 	cand.beyond.Store(w.before.beyond(&g))

@@ -3635,6 +3635,9 @@ type Generation struct {
 	LifecycleState *GenerationLifecycleState `json:"lifecycle_state,omitempty"`
 	Model          string                    `json:"model"`
 
+	// Needless Hashes of shapes of arguments (how many by position, and the names of the others) that the program, which reads none, was found to need none of.
+	Needless *[]string `json:"needless,omitempty"`
+
 	// NewHosts Hosts that it reaches or names, and its parent does not.
 	NewHosts *[]string `json:"new_hosts,omitempty"`
 
@@ -3660,7 +3663,7 @@ type Generation struct {
 	// Trigger initial_forge, or repair:, regenerate: or operator: with a reason.
 	Trigger string `json:"trigger"`
 
-	// UnknownStreak Calls in a row that failed with keywords which the program does not read; two have it repaired to read them.
+	// UnknownStreak Calls in a row that failed with arguments which the program does not read; two have it repaired to read them.
 	UnknownStreak *int `json:"unknown_streak,omitempty"`
 
 	// Window Counted results, oldest first: o ok, i intrinsic, a adaptive.
@@ -4387,7 +4390,7 @@ type Nothing = map[string]interface{}
 
 // OkOutcome The call ended with a value.
 type OkOutcome struct {
-	// Metadata unknown_keywords: keyword arguments that the program does not read.
+	// Metadata unknown_keywords: keyword arguments that the program does not read. surplus_arguments: how many positional ones it does not.
 	Metadata   map[string]interface{} `json:"metadata,omitempty"`
 	MethodName string                 `json:"method_name"`
 	Ok         OkOutcomeOk            `json:"ok"`

@@ -227,7 +227,7 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 	}
 	if ctx.Err() != nil {
 		f := r.fault(ctx, os.ErrDeadlineExceeded, "")
-		f.Waiting = true // and whether what it waited for would end by itself, the host knows
+		f.Waiting = q.Op != wire.OpSleep // and whether what it waited for would end by itself, the host knows
 		return f
 	}
 	r.watch(ctx)

@@ -81,6 +81,8 @@ type Failure struct {
 	Hint    string // a correction that a model can follow
 	Ours    bool   // the daemon's doing (shutdown, spawn failure, client gone, a fault of the engine): says nothing about the program
 	Waiting bool   // of a timeout: the time was spent waiting for an external source, or for a runner
+
+	Sleeps time.Duration // of a timeout: what the program would have slept in sum, where that does not fit the call's time; 0 for any other
 }
 
 // Effects is what a run took from outside, in order, so that it can be run again on the same.

@@ -52,7 +52,7 @@ func (x *exchange) sleep(ctx context.Context, params json.RawMessage) (reply, *F
 			Hint: "Sleep less: a call may sleep 30 s in sum."}
 	}
 	if end := x.req.End; !end.IsZero() && time.Until(end) < q.Nanoseconds {
-		return reply{}, &Failure{Type: agent.ErrTimeout, Detail: "sleep", Message: fmt.Sprintf("the program sleeps %s, which would not end within the call's time", q.Nanoseconds), Waiting: true}
+		return reply{}, &Failure{Type: agent.ErrTimeout, Detail: "sleep", Message: fmt.Sprintf("the program sleeps %s, which would not end within the call's time", q.Nanoseconds), Sleeps: x.slept + q.Nanoseconds}
 	}
 	x.slept += q.Nanoseconds
 	x.wait(ctx, func() {

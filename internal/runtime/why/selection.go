@@ -79,7 +79,8 @@ type Past struct {
 // says that no program was made since the call began. Health and approvals are those of now.
 func Recall(e *agent.LogEntry, a *agent.Artifact, choose func(runtime.SelectInput) runtime.Decision) (p Past, complete bool) {
 	then, complete := asOf(a, e)
-	p = Past{choose: choose, input: runtime.SelectInput{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 || len(e.Kwargs) > len("{}"), Artifact: then, Now: began(e)}}
+	p = Past{choose: choose, input: runtime.SelectInput{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 || len(e.Kwargs) > len("{}"), Artifact: then, Now: began(e),
+		Positional: len(e.Args), Kwargs: e.Kwargs}}
 	if e.Selection.Reason == runtime.ReasonPurposeChanged {
 		p.input.Words = "changed" // what people had registered is not kept; it was none that the program was made for
 	}

@@ -73,6 +73,8 @@ func labelled(site, closed, unknown string, hang func(http.ResponseWriter)) []la
 		{name: "send on a closed channel", code: turningBad("\tc := make(chan int, 1)\n\tclose(c)\n\tc <- 1\n\treturn 1, nil"), types: "execution", class: "intrinsic"},
 		{name: "waits for itself", code: turningBad("\tc := make(chan int)\n\treturn <-c, nil"), types: "execution timeout", class: "intrinsic"},
 		{name: "endless loop", code: turningBad("\tfor {\n\t}"), types: "timeout", class: "intrinsic"},
+		{name: "endless loop, of a caller that sets a time", code: turningBad("\tfor {\n\t}"), timeout: 1500, types: "timeout", class: "intrinsic"},
+		{name: "endless loop, of a caller in a hurry", code: turningBad("\tfor {\n\t}"), timeout: 300, types: "timeout", class: "extrinsic"},
 		{name: "stack death", code: turningBad("\tvar f func(int) int\n\tf = func(n int) int { return f(n+1) + 1 }\n\treturn f(0), nil"), types: "resource_exhausted timeout", class: "intrinsic"},
 		{name: "memory death", code: turningBad("\tvar all [][]byte\n\tfor {\n\t\tb := make([]byte, 1<<20)\n\t\tfor i := 0; i < len(b); i += 4096 {\n\t\t\tb[i] = 1\n\t\t}\n\t\tall = append(all, b)\n\t}"), types: "resource_exhausted timeout", class: "intrinsic"},
 		{name: "a value too large for memory", code: turningBad("\tvar b strings.Builder\n\tb.Grow(1 << 42)\n\treturn b.Len(), nil", "strings"), types: "resource_exhausted execution", class: "intrinsic"},

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -75,6 +77,41 @@ func TestStrengthenedContractBindsEveryCall(t *testing.T) {
 	d.WantValue(d.Call(d.Session("office"), "insist", 1), 1, "generated")
 	d.WantValue(d.Call(cinema, "list"), list("Up", "Ran"), "")
 	wantKept(d, nil, atLeast(1))
+}
+
+// Two builders write the same check in different ways: with a type in capitals, in a list, or the required keys in another order. None of it asks for another
+// program, and neither does a program of an earlier version, to which they were different.
+func TestWritingIsNoContract(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "cinema.list": {rig.Program("\treturn map[string]any{\"a\": 1, \"b\": 2}, nil")}})
+	d := rig.Start(t, m)
+	s := d.Session("office")
+	want := object{"a": 1.0, "b": 2.0}
+	d.WantValue(d.Call(s, "gather", object{"type": "object", "required": list("b", "a")}), want, "generated")
+	for _, deliverable := range []object{{"type": "Object", "required": list("b", "a")}, {"type": list("object"), "required": list("a", "b")}, {"required": list("a", "b", "a"), "type": "OBJECT"}} {
+		d.WantValue(d.Call(s, "gather", deliverable), want, "persisted")
+	}
+	checked := func() string {
+		return d.Artifact("cinema", "list")["history"].([]any)[0].(map[string]any)["checked_fingerprint"].(string)
+	}
+	now, was := checked(), contract.WrittenFingerprint(&agent.Contract{Deliverable: rig.MustJSON(object{"type": "object", "required": list("b", "a")})})
+	if now == was {
+		t.Fatal("the keys were in order")
+	}
+	d.Edit(func(dir string) {
+		for path, data := range rig.Files(t, dir) {
+			if strings.HasSuffix(path, ".json") && strings.Contains(string(data), now) {
+				rig.WriteAt(t, path, strings.ReplaceAll(string(data), now, was))
+			}
+		}
+	})
+	if got := checked(); got != was {
+		t.Fatalf("the stored fingerprint is %s, want %s", got, was)
+	}
+	d.WantValue(d.Call(s, "gather", object{"type": "object", "required": list("b", "a")}), want, "persisted")
+	if n := m.Count("cinema", "list"); n != 1 {
+		t.Errorf("%d requests for one check", n)
+	}
 }
 
 // A loop of ever stricter contracts changes the registry a few times for each run, costs the program nothing, and leaves one contract.

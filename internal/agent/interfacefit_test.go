@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"encoding/json"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFit(t *testing.T) {
+	// Not parallel, since it counts allocations.
+	two := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "a", Required: true, Aliases: []string{"alpha"}}, {Name: "b"}}}
+	rest := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "list", Variadic: true, Required: true}, {Name: "key", Required: true, ReadBy: ReadByName}}}
+	open := &Interface{Origin: OriginDeclared, Open: true, Parameters: two.Parameters}
+	for _, c := range []struct {
+		name   string
+		f      *Interface
+		args   int
+		kwargs string
+		want   string
+	}{
+		{"nothing is known", nil, 3, `{"x":1}`, ""},
+		{"by position", two, 2, `{}`, ""},
+		{"no keywords at all", two, 1, ``, ""},
+		{"by name", two, 0, `{"b":1,"a":null}`, ""},
+		{"by another name", two, 0, `{"alpha":1}`, ""},
+		{"twice", two, 1, `{"a":1}`, ""},
+		{"missing", two, 0, `{"b":1}`, "missing: a"},
+		{"too many", two, 4, `{}`, "positional arguments too many: 2"},
+		{"unknown", two, 1, `{"z":1,"y":2,"z":3}`, "unknown keywords: y, z"},
+		{"all at once", two, 0, `{"y":2}`, "missing: a; unknown keywords: y"},
+		{"any number", rest, 9, `{"key":1}`, ""},
+		{"none of any number", rest, 0, `{"key":1}`, "missing: list"},
+		{"a list by name", rest, 0, `{"key":1,"list":[]}`, ""},
+		{"behind the rest", rest, 2, `{}`, "missing: key"},
+		{"open takes all", open, 9, `{"z":1}`, ""},
+		{"open, by a name of its own", open, 0, `{"A":1}`, ""},
+		{"open and missing", open, 0, `{}`, "missing: a"},
+		{"takes none", &Interface{Origin: OriginDeclared}, 1, `{}`, "positional arguments too many: 1"},
+	} {
+		got := c.f.Fit(c.args, json.RawMessage(c.kwargs))
+		if got.String() != c.want || got.OK() != (c.want == "") {
+			t.Errorf("%s: %q, want %q", c.name, got.String(), c.want)
+		}
+	}
+	none := json.RawMessage(`{}`)
+	if allocated := testing.AllocsPerRun(100, func() { two.Fit(2, none) }); allocated > 0 {
+		t.Errorf("positional arguments that fit cost %v allocations", allocated)
+	}
+}
+
+// What the call lacks and the program does without becomes optional, and so does what stands behind it.
+func TestRelax(t *testing.T) {
+	t.Parallel()
+	inferred := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b", Required: true}, {Name: "c", Required: true, ReadBy: ReadByName}}}
+	for missing, want := range map[string]string{"a": "m(a?: any, b?: any, c: any)", "b": "m(a: any, b: any, c: any)", "d": "m(a: any, b: any, c: any)"} {
+		f := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b", Required: true}, {Name: "c", Required: true, ReadBy: ReadByName}}}
+		if f.Relax([]string{missing}, inferred); f.Signature("m") != want {
+			t.Errorf("%s: %s, want %s", missing, f.Signature("m"), want)
+		}
+	}
+}
+
+// A generation remembers a bounded number of shapes of arguments that it need not read; beyond it all are.
+func TestNeedlessShapes(t *testing.T) {
+	t.Parallel()
+	a := &Artifact{CurrentID: "gen-1", Generations: []*Generation{{ID: "gen-1"}}}
+	kwargs := json.RawMessage(`{"b":1,"a":2}`)
+	if a.Current().Ignores(1, kwargs) {
+		t.Error("a new generation ignores arguments")
+	}
+	was := a
+	a = a.Apply(ArtifactChange{ResultOf: "gen-1", Needless: ShapeOfArguments(1, kwargs)}).Apply(ArtifactChange{Needless: ShapeOfArguments(1, json.RawMessage(`{"a":3,"b":4}`))})
+	if g := a.Current(); !g.Ignores(1, kwargs) || g.Ignores(2, kwargs) || g.Ignores(1, nil) || len(g.Needless) != 1 || len(was.Current().Needless) != 0 {
+		t.Errorf("shapes: %v", cmp.Diff(was.Current().Needless, g.Needless))
+	}
+	for i := range 40 {
+		a = a.Apply(ArtifactChange{Needless: ShapeOfArguments(0, json.RawMessage(`{"k`+strconv.Itoa(i)+`":1}`))})
+	}
+	if g := a.Current(); len(g.Needless) != maxNeedless || !g.Ignores(9, nil) {
+		t.Errorf("%d shapes", len(g.Needless))
+	}
+}
