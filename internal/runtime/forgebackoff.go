@@ -10,20 +10,20 @@ func (r *Runtime) ForgetFailures(role, method string) {
 	r.backoffs.clearMethod(methodKey{role, method})
 }
 
-func (rec *recovery) backoffKey() backoffKey {
-	k := backoffKey{methodKey: methodKey{rec.role, rec.method}, checked: rec.terms.checked}
-	if rec.decision.Reason == ReasonPurposeChanged { // a failure delays no repair, and no program for what the method is for next
-		k.words = rec.terms.registeredWords()
+func (s *selected) backoffKey() backoffKey {
+	k := backoffKey{methodKey: methodKey{s.role, s.method}, checked: s.terms.checked}
+	if s.decision.Reason == ReasonPurposeChanged { // a failure delays no repair, and no program for what the method is for next
+		k.words = s.terms.registeredWords()
 	}
 	return k
 }
 
 // backingOff returns the delay during which this call must not forge; false if there is none, or a held candidate may run.
-func (rec *recovery) backingOff() (backoff, bool) {
-	if rec.alone() {
+func (s *selected) backingOff() (backoff, bool) {
+	if s.alone() {
 		return backoff{}, false
 	}
-	wait, yes := rec.r.backoffs.waiting(rec.backoffKey(), rec.r.o.Now())
+	wait, yes := s.r.backoffs.waiting(s.backoffKey(), s.r.o.Now())
 	return wait, yes && wait.candidate == nil
 }
 
