@@ -37,8 +37,9 @@ type backoff struct {
 // A lapse is what forging failed with.
 type lapse struct {
 	errorType string
-	message   string // never shown to callers, since it may contain another caller's text
-	owner     string // of the call that failed
+	message   string        // never shown to callers, since it may contain another caller's text
+	owner     string        // of the call that failed
+	waited    time.Duration // for a model that gave nothing in that time; 0 for every other end
 }
 
 // maxBackoffs bounds the remembered methods; beyond it those whose delay is over are dropped. maxHeld bounds the held
@@ -64,7 +65,7 @@ func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Ti
 		}
 	}
 	f := b.all[k]
-	if f.delays(now) && (f.candidate == nil || f.candidate == cand) {
+	if f.delays(now) && f.waited == 0 && (f.candidate == nil || f.candidate == cand) {
 		return f.until
 	}
 	if cand != nil && b.holding(now) >= maxHeld {
@@ -79,7 +80,7 @@ func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Ti
 	return f.until
 }
 
-// pause has nothing tried for the first delay, without a failure that would count: no model could be asked, and what is stored answers meanwhile.
+// pause has nothing tried for the first delay, without a failure that would count: no model answered, and what is stored does meanwhile.
 func (b *backoffs) pause(k backoffKey, last lapse, now time.Time, p agent.BackoffPolicy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +88,7 @@ func (b *backoffs) pause(k backoffKey, last lapse, now time.Time, p agent.Backof
 		b.all = map[backoffKey]backoff{}
 	}
 	f, known := b.all[k]
-	if !known && len(b.all) >= maxBackoffs || f.delays(now) {
+	if !known && len(b.all) >= maxBackoffs || f.delays(now) && (f.waited == 0 || f.waited >= last.waited) {
 		return
 	}
 	f.until, f.lapse = now.Add(delayOf(0, p)), last

@@ -24,7 +24,7 @@ func (s *selected) backingOff() (backoff, bool) {
 		return backoff{}, false
 	}
 	wait, yes := s.r.backoffs.waiting(s.backoffKey(), s.r.o.Now())
-	return wait, yes && wait.candidate == nil
+	return wait, yes && wait.candidate == nil && !s.outwaits(wait)
 }
 
 // triedBefore is the outcome of a call during the delay after a failed forge. It reveals nothing about other callers' requests.
@@ -47,8 +47,10 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
 	switch {
+	case rec.slow:
+		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader(), waited: rec.patience()})
 	case rec.decision.Reason == ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
-		rec.r.backoffs.pause(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.r.o.Now(), rec.policy.Backoff)
+		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader()})
 	case rec.alone(), rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
 		rec.clearBackoff()
@@ -64,6 +66,10 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 		rec.forgeFailed(o, nil)
 	}
 	return o
+}
+
+func (rec *recovery) pause(last lapse) {
+	rec.r.backoffs.pause(rec.backoffKey(), last, rec.r.o.Now(), rec.policy.Backoff)
 }
 
 // clearBackoff forgets earlier failures. If the new program is a patch, it counts instead towards the row of patches. Of the calls
@@ -101,7 +107,7 @@ func (a *adoption) proven() bool {
 // candidate, if there is one, runs during the delay.
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata) // it is shown to the model of another call
-	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{o.ErrorType, o.ErrorMessage, rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
+	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage, owner: rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 	if !rec.askedByPerson() || rec.artifact == nil {
 		return

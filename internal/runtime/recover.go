@@ -18,6 +18,7 @@ type recovery struct {
 	*answered
 	budgets budgets
 	outage  bool   // the provider failed, so the failure does not count against the method
+	slow    bool   // the model gave no program in its share of the call's time
 	reused  bool   // the candidate comes from an earlier call
 	waits   bool   // a candidate waits for a person, and what served before answers
 	failed  judged // the stored program's attempt; zero when it did not run, or served

@@ -14,7 +14,9 @@ func TestRespondsAsTheNextCallDoes(t *testing.T) {
 	d := rig.Start(t, m)
 	s := d.Session("r", object{"context": object{"key": 1}})
 	other := d.Session("r", object{"contract": object{"deliverable": object{"type": "integer"}}})
-	tool := func(act string, body object) { d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/"+act, body) }
+	tool := func(act string, body object) {
+		d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/"+act, body)
+	}
 	check := func(state, session, method string, want bool, via any) {
 		t.Helper()
 		got := d.Get("/v1/sessions/" + session + "/methods/" + method)
