@@ -42,7 +42,8 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 
 // updateBackoff records how forging ended. A success clears earlier failures, a failure delays the next attempt. A candidate
 // that only gave an honest error is neither: it is held, not adopted, and runs in the calls of the delay. The first call that
-// it answers with a value adopts it. One that needs a person's approval is held until it has it.
+// it answers with a value adopts it. The same applies to one whose source failed, which says nothing of it. One that needs a person's
+// approval is held until it has it.
 func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
@@ -61,6 +62,8 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 			rec.fresh.unallowed.Store(true)
 		}
 		rec.forgeFailed(o, rec.fresh)
+	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.generation.Cacheable:
+		rec.holdThrough(o)
 	case honest && rec.fresh.predecessor == nil && rec.adopting == nil: // the program cannot answer other inputs, so each call forges
 	case honest, rec.class == agent.ClassIntrinsic, rec.class == agent.ClassAdaptive:
 		rec.forgeFailed(o, nil)
@@ -117,6 +120,13 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 		c.State, c.NextTryAt = agent.CorrectionFailed, nil
 	}
 	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, Correction: c})
+}
+
+// holdThrough has the calls of the delay run the candidate, whose source failed. Its failure is shown to nobody as that of a discarded program.
+func (rec *recovery) holdThrough(o agent.Outcome) {
+	rec.fresh.charge(rec.trail.usage)
+	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.fresh, rec.r.o.Now(), rec.policy.Backoff)
+	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
 // heldCandidate returns the candidate that an earlier call left for the length of the delay, if it fits the request and its
