@@ -30,7 +30,8 @@ type backoff struct {
 	until    time.Time
 	lapse    // the last failure
 
-	candidate *candidate // gave only an honest error, and runs until the delay is over; nil if there is none
+	candidate *candidate // gave only an honest error, or met an outage, and runs until the delay is over; nil if there is none
+	answers   bool       // the candidate said that the task is another tool's: that is the answer, and it runs after the delay, too, as long as there is room
 	waits     bool       // the candidate needs a person's approval: it runs, and nothing is forged, until it serves or a person operates on the method
 }
 
@@ -71,7 +72,7 @@ func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Ti
 	if cand != nil && b.holding(now) >= maxHeld {
 		return now // no room to hold it: each call forges, rather than get the error of another input
 	}
-	f.candidate, f.waits = cand, cand != nil && cand.unallowed.Load()
+	f.candidate, f.waits, f.answers = cand, cand != nil && cand.unallowed.Load(), cand != nil && cand.answers.Load()
 	f.until, f.lapse = now.Add(delayOf(f.failures, p)), last
 	f.failures++
 	if len(b.all) < maxBackoffs || f.failures > 1 {
@@ -127,14 +128,20 @@ func (b *backoffs) saw(k backoffKey, a *agent.Artifact) {
 	}
 }
 
-// holding counts the held candidates, and drops those whose delay is over.
-func (b *backoffs) holding(now time.Time) (n int) {
-	for k, f := range b.all {
+// holding counts the held candidates, and drops those whose delay is over: of those whose error is the answer only for want of room.
+func (b *backoffs) holding(now time.Time) int {
+	n, after := 0, 0
+	for _, f := range b.all {
 		switch {
 		case f.candidate == nil:
 		case f.delays(now):
 			n++
-		default:
+		case f.answers:
+			after++
+		}
+	}
+	for k, f := range b.all {
+		if f.candidate != nil && !f.delays(now) && (!f.answers || n+after >= maxHeld) {
 			f.candidate = nil
 			b.all[k] = f
 		}
@@ -142,9 +149,10 @@ func (b *backoffs) holding(now time.Time) (n int) {
 	return n
 }
 
-// held returns the candidate that runs until the delay is over, or nil.
-func (b *backoffs) held(k backoffKey, now time.Time) *candidate {
-	if f, waiting := b.waiting(k, now); waiting {
+// held returns the candidate that runs for a call with that contract, until the delay is over or as the answer of the contract that it was made for, or nil.
+func (b *backoffs) held(k backoffKey, fingerprint string, now time.Time) *candidate {
+	f, known := b.last(k)
+	if known && (f.delays(now) || f.answers && f.candidate != nil && f.candidate.generation.ContractFingerprint == fingerprint) {
 		return f.candidate
 	}
 	return nil

@@ -81,14 +81,14 @@ func TestHeldCandidates(t *testing.T) {
 	honest := lapse{errorType: "not_found", message: "there is none", owner: "ann"}
 	first, second := &candidate{}, &candidate{}
 	b.failed(key(0), honest, first, at, p)
-	if b.held(key(0), at.Add(10*time.Second-1)) != first || b.held(key(0), at.Add(10*time.Second)) != nil || b.held(key(1), at) != nil {
+	if b.held(key(0), "", at.Add(10*time.Second-1)) != first || b.held(key(0), "", at.Add(10*time.Second)) != nil || b.held(key(1), "", at) != nil {
 		t.Error("it is not held for its delay")
 	}
-	if until := b.failed(key(0), honest, second, at, p); !until.Equal(at.Add(20*time.Second)) || b.held(key(0), at) != second {
+	if until := b.failed(key(0), honest, second, at, p); !until.Equal(at.Add(20*time.Second)) || b.held(key(0), "", at) != second {
 		t.Errorf("another candidate is held until %v", until)
 	}
 	b.failed(key(0), lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, at, p)
-	if b.held(key(0), at) != nil {
+	if b.held(key(0), "", at) != nil {
 		t.Error("one that could not be repaired is held")
 	}
 	for i := range maxHeld + 1 {
@@ -101,8 +101,34 @@ func TestHeldCandidates(t *testing.T) {
 		t.Error("one more is remembered")
 	}
 	b.failed(key(maxHeld+1), honest, first, at.Add(time.Minute), p)
-	if b.held(key(maxHeld+1), at.Add(time.Minute)) != first || b.all[key(1)].candidate != nil {
+	if b.held(key(maxHeld+1), "", at.Add(time.Minute)) != first || b.all[key(1)].candidate != nil {
 		t.Error("the ones whose delay is over take room")
+	}
+}
+
+// A candidate whose error is the answer is held after the delay, too, for calls with the contract that it was made for, as long as there is room.
+func TestHeldAnswers(t *testing.T) {
+	t.Parallel()
+	var b backoffs
+	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
+	at, later := time.Unix(1000, 0), time.Unix(100000, 0)
+	key := func(i int) backoffKey { return backoffKey{methodKey: methodKey{"r", strconv.Itoa(i)}} }
+	answer := &candidate{generation: agent.Generation{ContractFingerprint: "one"}}
+	answer.answers.Store(true)
+	b.failed(key(0), lapse{errorType: agent.ErrWrongToolBoundary}, answer, at, p)
+	if b.held(key(0), "two", at) != answer || b.held(key(0), "one", later) != answer || b.held(key(0), "two", later) != nil {
+		t.Error("it is not held as the answer of its contract")
+	}
+	for i := range maxHeld - 2 {
+		b.failed(key(i+1), lapse{}, &candidate{}, later, p)
+	}
+	if b.held(key(0), "one", later) != answer {
+		t.Error("it is dropped where there is room")
+	}
+	b.failed(key(maxHeld-1), lapse{}, &candidate{}, later, p)
+	b.failed(key(maxHeld), lapse{}, &candidate{}, later, p)
+	if b.held(key(0), "one", later) != nil || b.held(key(maxHeld), "", later) == nil {
+		t.Error("it takes the room of one that has a delay")
 	}
 }
 

@@ -41,8 +41,8 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 }
 
 // updateBackoff records how forging ended. A success clears earlier failures, a failure delays the next attempt. A candidate
-// that only gave an honest error is neither: it is held, not adopted, and runs in the calls of the delay. The first call that
-// it answers with a value adopts it. The same applies to one whose source failed, which says nothing of it. One that needs a person's
+// that only gave an honest error is neither: it is held, not adopted, and runs in the calls of the delay; a first one that said that the
+// task is another tool's also in those after it. The first call that it answers with a value adopts it. The same applies to one whose source failed, which says nothing of it. One that needs a person's
 // approval is held until it has it.
 func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
@@ -60,6 +60,9 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 		rec.fresh.charge(rec.trail.usage)
 		if rec.last.unallowed {
 			rec.fresh.unallowed.Store(true)
+		}
+		if rec.fresh.predecessor == nil && rec.last.outcome.ErrorType == agent.ErrWrongToolBoundary {
+			rec.fresh.answers.Store(true)
 		}
 		rec.forgeFailed(o, rec.fresh)
 	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.generation.Cacheable:
@@ -129,14 +132,14 @@ func (rec *recovery) holdThrough(o agent.Outcome) {
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
-// heldCandidate returns the candidate that an earlier call left for the length of the delay, if it fits the request and its
-// proof still holds; otherwise nil. A call gets it once.
+// heldCandidate returns the candidate that an earlier call left for the length of the delay, or as the answer, if it fits the request, no person has
+// changed what the method is for since, and its proof still holds; otherwise nil. A call gets it once.
 func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	if q.alone || rec.reused {
 		return nil
 	}
-	cand := rec.r.backoffs.held(rec.backoffKey(), rec.r.o.Now())
-	if cand == nil || idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum || !cand.proof.holds(cand.predecessor, rec.artifact) {
+	cand := rec.r.backoffs.held(rec.backoffKey(), rec.terms.fingerprint, rec.r.o.Now())
+	if cand == nil || cand.generation.Reworded(rec.terms.registeredWords()) || idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum || !cand.proof.holds(cand.predecessor, rec.artifact) {
 		return nil
 	}
 	rec.reused = true
