@@ -48,4 +48,6 @@ func (rec *recovery) unwaited(ctx context.Context) *agent.Outcome {
 }
 
 // outwaits reports whether the call leaves the model at least twice the time in which it gave another call no program: the delay after that does not hold then.
-func (s *selected) outwaits(wait backoff) bool { return wait.waited > 0 && s.patience() >= 2*wait.waited }
+func (s *selected) outwaits(wait backoff) bool {
+	return wait.waited > 0 && s.patience() >= 2*wait.waited
+}

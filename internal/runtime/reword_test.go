@@ -87,7 +87,9 @@ func TestPausedForASlowModel(t *testing.T) {
 	var b backoffs
 	p, now := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 3600}, time.Unix(1000, 0)
 	k := backoffKey{methodKey: methodKey{"r", "m"}, checked: "none"}
-	slow := func(waited, since time.Duration) { b.pause(k, lapse{errorType: agent.ErrTimeout, waited: waited}, now.Add(since), p) }
+	slow := func(waited, since time.Duration) {
+		b.pause(k, lapse{errorType: agent.ErrTimeout, waited: waited}, now.Add(since), p)
+	}
 	want := func(waited, until time.Duration, failures int) {
 		t.Helper()
 		if f, waits := b.waiting(k, now); !waits || f.waited != waited || !f.until.Equal(now.Add(until)) || f.failures != failures {
