@@ -32,7 +32,7 @@ func TestFirstProgramOutlivesAnOutage(t *testing.T) {
 	ahead("10m") // the delay is over
 	fails(1)
 	if asked := m.LastQuestion().User; strings.Contains(asked, "<evidence>") || strings.Contains(asked, "<earlier_attempts>") {
-		t.Errorf("the model is told of an outage as of a failure:\n%s", asked)
+		t.Errorf("the request reports an outage as a failure:\n%s", asked)
 	}
 	fails(0)
 	f.Body(rig.ItemsBody)
