@@ -97,6 +97,40 @@ func TestGenerationsOfContracts(t *testing.T) {
 	}
 }
 
+// The newest generation that was made for the words of now is kept, however many newer ones were made for others: it serves.
+func TestGenerationOfTheWordsIsKept(t *testing.T) {
+	t.Parallel()
+	var a *agent.Artifact
+	put := func(madeFor, now agent.WordingDigest) {
+		c := adopt(nextID(a), "regenerate:purpose_changed", "none")
+		c.Generation.MadeFor, c.Words = &agent.MadeFor{Digest: madeFor, ByPerson: madeFor}, now
+		c.Result = agent.ClassOK
+		a = a.Apply(c)
+	}
+	kept := func() string {
+		var ids []string
+		for _, g := range a.Generations {
+			ids = append(ids, g.ID)
+		}
+		return strings.Join(ids, " ")
+	}
+	put("a..", "a..")
+	put("b..", "b..")
+	for range 4 {
+		put("c..", "a..") // they were set back while others were written
+	}
+	if got := kept(); got != "gen-6 gen-5 gen-4 gen-1" {
+		t.Errorf("kept %s, want gen-1 beside the latest three", got)
+	}
+	put("a..", "a..")
+	put("c..", "a..")
+	put("c..", "a..")
+	put("c..", "a..")
+	if got := kept(); got != "gen-10 gen-9 gen-8 gen-7" {
+		t.Errorf("kept %s, want the newest of those that were made for the words", got)
+	}
+}
+
 // A generation that a switch asked for has its own counts, and does not displace the one that served.
 func TestGenerationsUnderSwitches(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func (a *Artifact) adopt(c ArtifactChange) {
 	default:
 		a.RepairCountSinceRegen = 0
 	}
-	a.displace(g)
+	a.displace(g, c.Words)
 }
 
 // putAside keeps the generation without making it current. It replaces an earlier one that was put aside.

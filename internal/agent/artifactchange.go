@@ -68,7 +68,8 @@ type ArtifactChange struct {
 	Failure     *Failure    `json:"failure,omitempty"`
 	Proposal    bool        `json:"proposal,omitempty"` // the change is of a proposal alone, and nothing that counts changes
 
-	Reworded *Rewording `json:"reworded,omitempty"` // what a generation was made, or has been checked, for
+	Reworded *Rewording    `json:"reworded,omitempty"` // what a generation was made, or has been checked, for
+	Words    WordingDigest `json:"words,omitempty"`    // with Generation: of what people have registered; the newest generation made for it is kept
 
 	// Operations of people.
 	Quarantine      *string       `json:"quarantine,omitempty"` // reason; "" is a release when Release is set

@@ -6,9 +6,9 @@ import (
 )
 
 // displace prunes. What an operator's program pushes out is held for its undo, and no longer than nothing else happens.
-func (a *Artifact) displace(g Generation) {
+func (a *Artifact) displace(g Generation, words WordingDigest) {
 	all := a.Generations
-	a.prune()
+	a.prune(words)
 	if !strings.HasPrefix(g.Trigger, "operator:") {
 		a.Displaced = nil
 		return
@@ -36,9 +36,9 @@ func (a *Artifact) hold(d Displaced) {
 }
 
 // prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
-// contracts that ended better than it failed, and always the current one, its parent, its newest approved ancestor, and the newest that does not wait for
-// what it reaches or for examples that it does not hold.
-func (a *Artifact) prune() {
+// contracts that ended better than it failed, and always the current one, its parent, its newest approved ancestor, the newest that does not wait for
+// what it reaches or for examples that it does not hold, and of up to eight contracts the newest that was made for the words, the digest of the registered wording.
+func (a *Artifact) prune(words WordingDigest) {
 	const latest, contracts = 3, 8
 	if len(a.Generations) > latest { // a generation that a switch asked for does not displace the one that served
 		a.Generations = slices.DeleteFunc(slices.Clone(a.Generations), func(g *Generation) bool { return g.Aside && g.ID != a.CurrentID })
@@ -65,10 +65,10 @@ func (a *Artifact) prune() {
 			reaching = g.ID
 		}
 	}
+	worded := a.worded(words, contracts)
 	for _, g := range a.Generations[latest:] {
-		rate, _ := g.FailureRate()
-		fresh := !seen[g.CheckedFingerprint] && g.SuccessCount > 0 && rate <= 0.6
-		if g.ID == a.CurrentID || g.ID == parent || g.ID == approved || g.ID == reaching {
+		fresh := !seen[g.CheckedFingerprint] && g.good()
+		if g.ID == a.CurrentID || g.ID == parent || g.ID == approved || g.ID == reaching || slices.Contains(worded, g) {
 			kept = append(kept, g)
 			seen[g.CheckedFingerprint] = true
 			continue
@@ -80,4 +80,25 @@ func (a *Artifact) prune() {
 		}
 	}
 	a.Generations = kept
+}
+
+// good reports whether the generation ended better than it failed.
+func (g *Generation) good() bool {
+	rate, _ := g.FailureRate()
+	return g.SuccessCount > 0 && rate <= 0.6
+}
+
+// worded returns of each of up to most contracts the newest good generation that was made for the words and does not wait: it answers for them.
+func (a *Artifact) worded(words WordingDigest, most int) (out []*Generation) {
+	if words == "" {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, g := range a.Generations {
+		if len(out) < most && !seen[g.CheckedFingerprint] && g.good() && g.MadeFor != nil && !g.Aside && !a.Awaits(g) && !g.Reworded(words) {
+			seen[g.CheckedFingerprint] = true
+			out = append(out, g)
+		}
+	}
+	return out
 }

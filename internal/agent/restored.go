@@ -81,7 +81,7 @@ func (a *Artifact) restore(g *Generation, was *Artifact) {
 	const newer = 2 // so it is among the latest, which prune keeps
 	a.Generations = slices.Insert(slices.Clone(all), min(newer, len(all)), g)
 	a.number(g)
-	a.prune()
+	a.prune("")
 	a.sortGenerations()
 	a.hold(Displaced{By: g.ID, Generations: append([]*Generation{}, a.missing(all)...), Revision: a.Revision, Adoptions: was.Adoptions})
 }

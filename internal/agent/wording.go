@@ -52,6 +52,10 @@ func (g *Generation) Reworded(now WordingDigest) bool {
 	return false
 }
 
+// Outdated reports whether the program has to be looked at because of the registered wording of now: it was made for another one, and there is one. Where people
+// have taken back all that they had said, nothing is left that the program may not do.
+func (g *Generation) Outdated(now WordingDigest) bool { return now != NoWords && g.Reworded(now) }
+
 func (d WordingDigest) parts() (parts [3]string) {
 	copy(parts[:], strings.SplitN(string(d), ".", len(parts)))
 	return parts
@@ -133,7 +137,7 @@ func (a *Artifact) Stale(now WordingDigest, approval bool) string {
 	waits := func(g *Generation) bool { return a.Awaits(g) || approval && !g.Approved }
 	lineage := a.Lineage()
 	i := slices.IndexFunc(lineage, func(g *Generation) bool { return !waits(g) })
-	if i < 0 || !lineage[i].Reworded(now) {
+	if i < 0 || !lineage[i].Outdated(now) {
 		return ""
 	}
 	for _, g := range a.Generations { // one of before may have been made for it

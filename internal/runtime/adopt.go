@@ -178,6 +178,9 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 		a.generation = g.ID
 	}
 	change.Aside = a.underSwitch()
+	if a.terms.words != nil {
+		change.Words = a.terms.words.ByPerson
+	}
 	if a.drifted != nil {
 		change.Drifted = a.drifted
 	}

@@ -30,15 +30,17 @@ type backoff struct {
 	until    time.Time
 	lapse    // the last failure
 
-	candidate *candidate // gave only an honest error, and runs until the delay is over; nil if there is none
+	candidate *candidate // gave only an honest error, or met an outage, and runs until the delay is over; nil if there is none
+	answers   bool       // the candidate said that the task is another tool's: that is the answer, and it runs after the delay, too, as long as there is room
 	waits     bool       // the candidate needs a person's approval: it runs, and nothing is forged, until it serves or a person operates on the method
 }
 
 // A lapse is what forging failed with.
 type lapse struct {
 	errorType string
-	message   string // never shown to callers, since it may contain another caller's text
-	owner     string // of the call that failed
+	message   string        // never shown to callers, since it may contain another caller's text
+	owner     string        // of the call that failed
+	waited    time.Duration // for a model that gave nothing in that time; 0 for every other end
 }
 
 // maxBackoffs bounds the remembered methods; beyond it those whose delay is over are dropped. maxHeld bounds the held
@@ -64,13 +66,13 @@ func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Ti
 		}
 	}
 	f := b.all[k]
-	if f.delays(now) && (f.candidate == nil || f.candidate == cand) {
+	if f.delays(now) && f.waited == 0 && (f.candidate == nil || f.candidate == cand) {
 		return f.until
 	}
 	if cand != nil && b.holding(now) >= maxHeld {
 		return now // no room to hold it: each call forges, rather than get the error of another input
 	}
-	f.candidate, f.waits = cand, cand != nil && cand.unallowed.Load()
+	f.candidate, f.waits, f.answers = cand, cand != nil && cand.unallowed.Load(), cand != nil && cand.answers.Load()
 	f.until, f.lapse = now.Add(delayOf(f.failures, p)), last
 	f.failures++
 	if len(b.all) < maxBackoffs || f.failures > 1 {
@@ -79,7 +81,7 @@ func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Ti
 	return f.until
 }
 
-// pause has nothing tried for the first delay, without a failure that would count: no model could be asked, and what is stored answers meanwhile.
+// pause has nothing tried for the first delay, without a failure that would count: no model answered, and what is stored does meanwhile.
 func (b *backoffs) pause(k backoffKey, last lapse, now time.Time, p agent.BackoffPolicy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +89,7 @@ func (b *backoffs) pause(k backoffKey, last lapse, now time.Time, p agent.Backof
 		b.all = map[backoffKey]backoff{}
 	}
 	f, known := b.all[k]
-	if !known && len(b.all) >= maxBackoffs || f.delays(now) {
+	if !known && len(b.all) >= maxBackoffs || f.delays(now) && (f.waited == 0 || f.waited >= last.waited) {
 		return
 	}
 	f.until, f.lapse = now.Add(delayOf(0, p)), last
@@ -126,14 +128,20 @@ func (b *backoffs) saw(k backoffKey, a *agent.Artifact) {
 	}
 }
 
-// holding counts the held candidates, and drops those whose delay is over.
-func (b *backoffs) holding(now time.Time) (n int) {
-	for k, f := range b.all {
+// holding counts the held candidates, and drops those whose delay is over: of those whose error is the answer only for want of room.
+func (b *backoffs) holding(now time.Time) int {
+	n, after := 0, 0
+	for _, f := range b.all {
 		switch {
 		case f.candidate == nil:
 		case f.delays(now):
 			n++
-		default:
+		case f.answers:
+			after++
+		}
+	}
+	for k, f := range b.all {
+		if f.candidate != nil && !f.delays(now) && (!f.answers || n+after >= maxHeld) {
 			f.candidate = nil
 			b.all[k] = f
 		}
@@ -141,9 +149,10 @@ func (b *backoffs) holding(now time.Time) (n int) {
 	return n
 }
 
-// held returns the candidate that runs until the delay is over, or nil.
-func (b *backoffs) held(k backoffKey, now time.Time) *candidate {
-	if f, waiting := b.waiting(k, now); waiting {
+// held returns the candidate that runs for a call with that contract, until the delay is over or as the answer of the contract that it was made for, or nil.
+func (b *backoffs) held(k backoffKey, fingerprint string, now time.Time) *candidate {
+	f, known := b.last(k)
+	if known && (f.delays(now) || f.answers && f.candidate != nil && f.candidate.generation.ContractFingerprint == fingerprint) {
 		return f.candidate
 	}
 	return nil

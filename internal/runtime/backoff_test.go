@@ -32,7 +32,7 @@ func TestBackoff(t *testing.T) {
 	if _, known := b.last(one); known {
 		t.Error("a failure is known before there was one")
 	}
-	failed := lapse{agent.ErrExecution, "boom", "ann"}
+	failed := lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}
 	for i, want := range []time.Duration{10, 20, 30, 30} {
 		for range 3 { // calls that shared the forge
 			if got := b.failed(one, failed, nil, at, p); !got.Equal(at.Add(want * time.Second)) {
@@ -78,17 +78,17 @@ func TestHeldCandidates(t *testing.T) {
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
 	key := func(i int) backoffKey { return backoffKey{methodKey: methodKey{"r", strconv.Itoa(i)}} }
-	honest := lapse{"not_found", "there is none", "ann"}
+	honest := lapse{errorType: "not_found", message: "there is none", owner: "ann"}
 	first, second := &candidate{}, &candidate{}
 	b.failed(key(0), honest, first, at, p)
-	if b.held(key(0), at.Add(10*time.Second-1)) != first || b.held(key(0), at.Add(10*time.Second)) != nil || b.held(key(1), at) != nil {
+	if b.held(key(0), "", at.Add(10*time.Second-1)) != first || b.held(key(0), "", at.Add(10*time.Second)) != nil || b.held(key(1), "", at) != nil {
 		t.Error("it is not held for its delay")
 	}
-	if until := b.failed(key(0), honest, second, at, p); !until.Equal(at.Add(20*time.Second)) || b.held(key(0), at) != second {
+	if until := b.failed(key(0), honest, second, at, p); !until.Equal(at.Add(20*time.Second)) || b.held(key(0), "", at) != second {
 		t.Errorf("another candidate is held until %v", until)
 	}
-	b.failed(key(0), lapse{agent.ErrExecution, "boom", "ann"}, nil, at, p)
-	if b.held(key(0), at) != nil {
+	b.failed(key(0), lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, at, p)
+	if b.held(key(0), "", at) != nil {
 		t.Error("one that could not be repaired is held")
 	}
 	for i := range maxHeld + 1 {
@@ -101,8 +101,34 @@ func TestHeldCandidates(t *testing.T) {
 		t.Error("one more is remembered")
 	}
 	b.failed(key(maxHeld+1), honest, first, at.Add(time.Minute), p)
-	if b.held(key(maxHeld+1), at.Add(time.Minute)) != first || b.all[key(1)].candidate != nil {
+	if b.held(key(maxHeld+1), "", at.Add(time.Minute)) != first || b.all[key(1)].candidate != nil {
 		t.Error("the ones whose delay is over take room")
+	}
+}
+
+// A candidate whose error is the answer is held after the delay, too, for calls with the contract that it was made for, as long as there is room.
+func TestHeldAnswers(t *testing.T) {
+	t.Parallel()
+	var b backoffs
+	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
+	at, later := time.Unix(1000, 0), time.Unix(100000, 0)
+	key := func(i int) backoffKey { return backoffKey{methodKey: methodKey{"r", strconv.Itoa(i)}} }
+	answer := &candidate{generation: agent.Generation{ContractFingerprint: "one"}}
+	answer.answers.Store(true)
+	b.failed(key(0), lapse{errorType: agent.ErrWrongToolBoundary}, answer, at, p)
+	if b.held(key(0), "two", at) != answer || b.held(key(0), "one", later) != answer || b.held(key(0), "two", later) != nil {
+		t.Error("it is not held as the answer of its contract")
+	}
+	for i := range maxHeld - 2 {
+		b.failed(key(i+1), lapse{}, &candidate{}, later, p)
+	}
+	if b.held(key(0), "one", later) != answer {
+		t.Error("it is dropped where there is room")
+	}
+	b.failed(key(maxHeld-1), lapse{}, &candidate{}, later, p)
+	b.failed(key(maxHeld), lapse{}, &candidate{}, later, p)
+	if b.held(key(0), "one", later) != nil || b.held(key(maxHeld), "", later) == nil {
+		t.Error("it takes the room of one that has a delay")
 	}
 }
 
@@ -114,7 +140,7 @@ func TestBackoffsAreBounded(t *testing.T) {
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
 	key := func(i int) backoffKey { return backoffKey{methodKey: methodKey{"r", strconv.Itoa(i)}} }
-	failed := lapse{agent.ErrExecution, "boom", "ann"}
+	failed := lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}
 	for i := range maxBackoffs {
 		b.failed(key(i), failed, nil, at.Add(time.Duration(i%2)*time.Second), p)
 	}
@@ -156,7 +182,7 @@ func TestPatchesBackOff(t *testing.T) {
 	if _, waiting := b.waiting(k, at); waiting {
 		t.Error("the successor of a program that lasted waits")
 	}
-	b.failed(k, lapse{agent.ErrExecution, "boom", "ann"}, nil, at, p.Backoff)
+	b.failed(k, lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, at, p.Backoff)
 	b.patched(k, lapse{errorType: agent.ErrExecution}, false, at, &p)
 	if f, _ := b.last(k); f.failures != 0 || f.patches != 2 {
 		t.Errorf("a patch leaves %d failures, and is number %d of its row", f.failures, f.patches)

@@ -95,8 +95,10 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	if failing.id != "" && failing.program != nil {
 		e.failure(cmp.Or(failing.of, c.reader()), "the failing run", c.failureOf(failing.program, failing), maxSample)
 	}
-	if c.switchedOff() {
-		return e.parts // the rest is of programs that are not looked at
+	if c.switchedOff() { // the rest is of programs that are not looked at
+		e.part(maxRemarks)
+		c.describeDelegates(ctx, e, q)
+		return e.parts
 	}
 	e.part(maxEarlier)
 	if a != nil {
@@ -111,8 +113,8 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	e.part(maxRemarks)
 	if a != nil {
 		c.describeRemarks(ctx, e)
-		c.describeDelegates(ctx, e)
 	}
+	c.describeDelegates(ctx, e, q)
 	return e.parts
 }
 

@@ -26,6 +26,7 @@ type candidate struct {
 	withdraw    func() // stops showing it to them; nil where this one does not
 
 	unallowed atomic.Bool                   // a run failed for want of a person's approval
+	answers   atomic.Bool                   // it said that the task is another tool's, which is the answer: no other program is asked for because of it
 	beyond    atomic.Pointer[agent.Effects] // what of its reach a person has to approve before it serves; nil for nothing
 
 	mu      sync.Mutex

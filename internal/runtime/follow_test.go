@@ -65,7 +65,7 @@ func TestCorrectionsElsewhere(t *testing.T) {
 		a, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		for _, method := range []string{"m", "other"} {
-			b.backoffs.failed(backoffKey{methodKey: methodKey{"r", method}}, lapse{agent.ErrExecution, "boom", "ann"}, nil, b.o.Now(), b.Policy().Backoff)
+			b.backoffs.failed(backoffKey{methodKey: methodKey{"r", method}}, lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.o.Now(), b.Policy().Backoff)
 		}
 		<-a.Correct("r", "m", "ada")
 		synctest.Wait()

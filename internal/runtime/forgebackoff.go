@@ -10,21 +10,21 @@ func (r *Runtime) ForgetFailures(role, method string) {
 	r.backoffs.clearMethod(methodKey{role, method})
 }
 
-func (rec *recovery) backoffKey() backoffKey {
-	k := backoffKey{methodKey: methodKey{rec.role, rec.method}, checked: rec.terms.checked}
-	if rec.decision.Reason == ReasonPurposeChanged { // a failure delays no repair, and no program for what the method is for next
-		k.words = rec.terms.registeredWords()
+func (s *selected) backoffKey() backoffKey {
+	k := backoffKey{methodKey: methodKey{s.role, s.method}, checked: s.terms.checked}
+	if s.decision.Reason == ReasonPurposeChanged { // a failure delays no repair, and no program for what the method is for next
+		k.words = s.terms.registeredWords()
 	}
 	return k
 }
 
 // backingOff returns the delay during which this call must not forge; false if there is none, or a held candidate may run.
-func (rec *recovery) backingOff() (backoff, bool) {
-	if rec.alone() {
+func (s *selected) backingOff() (backoff, bool) {
+	if s.alone() {
 		return backoff{}, false
 	}
-	wait, yes := rec.r.backoffs.waiting(rec.backoffKey(), rec.r.o.Now())
-	return wait, yes && wait.candidate == nil
+	wait, yes := s.r.backoffs.waiting(s.backoffKey(), s.r.o.Now())
+	return wait, yes && wait.candidate == nil && !s.outwaits(wait)
 }
 
 // triedBefore is the outcome of a call during the delay after a failed forge. It reveals nothing about other callers' requests.
@@ -41,14 +41,17 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 }
 
 // updateBackoff records how forging ended. A success clears earlier failures, a failure delays the next attempt. A candidate
-// that only gave an honest error is neither: it is held, not adopted, and runs in the calls of the delay. The first call that
-// it answers with a value adopts it. One that needs a person's approval is held until it has it.
+// that only gave an honest error is neither: it is held, not adopted, and runs in the calls of the delay; a first one that said that the
+// task is another tool's also in those after it. The first call that it answers with a value adopts it. The same applies to one whose source failed, which says nothing of it. One that needs a person's
+// approval is held until it has it.
 func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
 	switch {
+	case rec.slow:
+		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader(), waited: rec.patience()})
 	case rec.decision.Reason == ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
-		rec.r.backoffs.pause(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.r.o.Now(), rec.policy.Backoff)
+		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader()})
 	case rec.alone(), rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
 		rec.clearBackoff()
@@ -58,12 +61,21 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 		if rec.last.unallowed {
 			rec.fresh.unallowed.Store(true)
 		}
+		if rec.fresh.predecessor == nil && rec.last.outcome.ErrorType == agent.ErrWrongToolBoundary {
+			rec.fresh.answers.Store(true)
+		}
 		rec.forgeFailed(o, rec.fresh)
+	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.generation.Cacheable:
+		rec.holdThrough(o)
 	case honest && rec.fresh.predecessor == nil && rec.adopting == nil: // the program cannot answer other inputs, so each call forges
 	case honest, rec.class == agent.ClassIntrinsic, rec.class == agent.ClassAdaptive:
 		rec.forgeFailed(o, nil)
 	}
 	return o
+}
+
+func (rec *recovery) pause(last lapse) {
+	rec.r.backoffs.pause(rec.backoffKey(), last, rec.r.o.Now(), rec.policy.Backoff)
 }
 
 // clearBackoff forgets earlier failures. If the new program is a patch, it counts instead towards the row of patches. Of the calls
@@ -101,7 +113,7 @@ func (a *adoption) proven() bool {
 // candidate, if there is one, runs during the delay.
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata) // it is shown to the model of another call
-	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{o.ErrorType, o.ErrorMessage, rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
+	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage, owner: rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 	if !rec.askedByPerson() || rec.artifact == nil {
 		return
@@ -113,14 +125,21 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, Correction: c})
 }
 
-// heldCandidate returns the candidate that an earlier call left for the length of the delay, if it fits the request and its
-// proof still holds; otherwise nil. A call gets it once.
+// holdThrough has the calls of the delay run the candidate, whose source failed. Its failure is shown to nobody as that of a discarded program.
+func (rec *recovery) holdThrough(o agent.Outcome) {
+	rec.fresh.charge(rec.trail.usage)
+	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.fresh, rec.r.o.Now(), rec.policy.Backoff)
+	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
+}
+
+// heldCandidate returns the candidate that an earlier call left for the length of the delay, or as the answer, if it fits the request, no person has
+// changed what the method is for since, and its proof still holds; otherwise nil. A call gets it once.
 func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	if q.alone || rec.reused {
 		return nil
 	}
-	cand := rec.r.backoffs.held(rec.backoffKey(), rec.r.o.Now())
-	if cand == nil || idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum || !cand.proof.holds(cand.predecessor, rec.artifact) {
+	cand := rec.r.backoffs.held(rec.backoffKey(), rec.terms.fingerprint, rec.r.o.Now())
+	if cand == nil || cand.generation.Reworded(rec.terms.registeredWords()) || idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum || !cand.proof.holds(cand.predecessor, rec.artifact) {
 		return nil
 	}
 	rec.reused = true

@@ -25,14 +25,15 @@ const (
 	maxSignatureShown = 160  // characters of a signature and its summary
 )
 
-// knownTools are the tools that the call's owner may see, by utility times relevance to the task: the call's own role and those that share a word with
-// the task, and where they are fewer than five the best others, by their names alone.
-func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
+// knownTools are the tools that the call's owner may see: those that the program to repair or replace calls, the call's own role and those that share a word
+// with the task, by utility times relevance to it, and where they are fewer than five the best others, by their names alone.
+func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool {
 	limit := c.policy.KnownToolsPromptLimit
 	if limit == 0 {
 		return nil
 	}
-	ranked, err := c.r.store.RankTools(ctx, c.r.o.Now(), maxConsidered)
+	called := c.called(q)
+	ranked, err := c.rankedTools(ctx, called)
 	if err != nil {
 		return nil
 	}
@@ -48,18 +49,17 @@ func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 		w := weak.of(ctx, c.opened, &shown)
 		return w.share()
 	}
-	for _, t := range relatedTools(ranked, wanted{c.role, task, limit, see, maxLooked, share}) {
+	for _, t := range relatedTools(ranked, wanted{c.role, called, task, limit, see, maxLooked, share}) {
 		known := prompt.Tool{Role: t.Tool.Role}
 		if t.relevance > 0 {
 			w := weak[t.Tool.Role]
 			known.Purpose, known.Deliverable, known.Weak = t.Tool.Purpose, t.Tool.Deliverable, w.String()
 		}
-		for _, m := range byRelation(t.Methods, task) {
+		for _, m := range byRelation(&t, called, task) {
 			shown := agent.Quoted(m)
 			if t.relevance > 0 && lookups > 0 && len(known.Methods) < maxShownMethods {
 				lookups--
-				view.left = max(view.left, 1)
-				shown = signatureOf(m, c.shownInterface(t.Tool.Role, m, view.method(ctx, &t.Tool, m).takes))
+				shown = signatureOf(m, view.method(ctx, &t.Tool, m).takes)
 			}
 			known.Methods = append(known.Methods, shown)
 		}
@@ -68,12 +68,27 @@ func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 	return out
 }
 
-// shownInterface is the interface f of a method as the model may see it: not that of a program which is switched off for this call.
-func (c *selected) shownInterface(role, method string, f *agent.Interface) *agent.Interface {
-	if role == c.role && method == c.method && c.switchedOff() {
-		return nil
+// rankedTools are the best-ranked tools, and after them those that are called and do not rank that high. Methods whose programs the policy switches off make
+// no tool relevant.
+func (c *selected) rankedTools(ctx context.Context, called []store.Target) ([]store.RankedTool, error) {
+	now := c.r.o.Now()
+	ranked, err := c.r.store.RankTools(ctx, now, maxConsidered)
+	if err != nil {
+		return nil, err
 	}
-	return f
+	for _, k := range called {
+		if !slices.ContainsFunc(ranked, func(t store.RankedTool) bool { return t.Tool.Role == k.Role }) {
+			if t, err := c.r.store.RankedTool(ctx, k.Role, now); err == nil {
+				ranked = append(ranked, t)
+			}
+		}
+	}
+	for i := range ranked {
+		if t := &ranked[i]; switchOf(c.policy, t.Tool.Role) != "" && len(t.Methods) > 0 {
+			t.Methods = t.Methods[:1] // for the view, which leaves it out
+		}
+	}
+	return ranked, nil
 }
 
 // signatureOf is the method's signature with its summary; its name where nothing is known of it.
@@ -92,7 +107,7 @@ func signatureOf(method string, f *agent.Interface) string {
 func (c *selected) knownSignature(ctx context.Context, role, method string) string {
 	t, _ := c.r.store.Tool(ctx, role) // a role without a tool is not a person's
 	t.Role = role
-	if f := c.shownInterface(role, method, c.registry(1).method(ctx, &t, method).takes); f != nil {
+	if f := c.registry(1).method(ctx, &t, method).takes; f != nil {
 		return Clip(f.Signature(method), maxSignatureShown)
 	}
 	return ""
@@ -147,7 +162,8 @@ func (k task) relevance(texts ...string) (sum int) {
 
 // wanted describes the tools to select.
 type wanted struct {
-	own   string // the call's role
+	own   string         // the call's role
+	calls []store.Target // of the program to repair or replace: these tools come first
 	task  task
 	limit int
 	see   func(store.RankedTool) (store.RankedTool, bool) // what the call's owner may see of a tool
@@ -160,39 +176,52 @@ type relatedTool struct {
 	store.RankedTool
 	relevance int // 0 of none
 	worth     float64
+	called    bool
 }
 
-// ownRelevance is the relevance of the call's own role, which has the sibling methods.
+// ownRelevance is the relevance of the call's own role, which has the sibling methods, and of a tool that is called.
 const ownRelevance = 8
 
 func (w *wanted) relevance(t *store.RankedTool) int {
 	look := t.Methods[:min(len(t.Methods), w.look)]
 	w.look -= len(look)
 	out := w.task.relevance(append([]string{t.Tool.Role, t.Tool.Purpose}, look...)...)
-	if t.Tool.Role == w.own {
+	if t.Tool.Role == w.own || w.called(t) {
 		out += ownRelevance
 	}
 	return out
 }
 
+func (w *wanted) called(t *store.RankedTool) bool {
+	return slices.ContainsFunc(w.calls, func(k store.Target) bool { return k.Role == t.Tool.Role })
+}
+
 // utility is what a tool was worth of late, of which weak answers take their share. One that was never used may be as good as any.
 func (w *wanted) utility(t *store.RankedTool) float64 { return 0.1 + t.Score*(1-w.weak(t)) }
 
-// relatedTools selects of the tools, which come by their rank: by utility times relevance, then the best others up to five in all.
+// relatedTools selects of the tools, which come by their rank: those that are called, then by utility times relevance, then the best others up to five in all.
 func relatedTools(ranked []store.RankedTool, w wanted) []relatedTool {
 	var related, others []relatedTool
 	for _, t := range ranked {
 		if r := w.relevance(&t); r > 0 {
-			related = append(related, relatedTool{t, r, 0})
+			related = append(related, relatedTool{t, r, 0, w.called(&t)})
 		} else {
-			others = append(others, relatedTool{t, 0, 0})
+			others = append(others, relatedTool{RankedTool: t})
 		}
 	}
 	for i := range related {
 		t := &related[i]
 		t.worth = (0.1 + t.Score) * float64(t.relevance)
 	}
-	byWorth := func(a, b relatedTool) int { return cmp.Compare(b.worth, a.worth) }
+	byWorth := func(a, b relatedTool) int {
+		switch {
+		case a.called && !b.called:
+			return -1
+		case b.called && !a.called:
+			return 1
+		}
+		return cmp.Compare(b.worth, a.worth)
+	}
 	slices.SortStableFunc(related, byWorth)
 	for i := range related[:min(len(related), maxWeakTools)] { // a weak answer only lowers the worth of those that come first
 		t := &related[i]
@@ -216,23 +245,27 @@ func (w *wanted) seen(out, from []relatedTool, most int) []relatedTool {
 			break
 		}
 		if shown, ok := w.see(t.RankedTool); ok {
-			out = append(out, relatedTool{shown, t.relevance, t.worth})
+			t.RankedTool = shown
+			out = append(out, t)
 		}
 	}
 	return out
 }
 
-// byRelation puts the methods that share a word with the task first.
-func byRelation(methods []string, words task) []string {
-	var related, others []string
-	for _, m := range methods {
-		if words.relevance(m) > 0 {
+// byRelation are the tool's methods: those that are called first, then those that share a word with the task.
+func byRelation(t *relatedTool, calls []store.Target, words task) []string {
+	var called, related, others []string
+	for _, m := range t.Methods {
+		switch {
+		case slices.Contains(calls, store.Target{Role: t.Tool.Role, Method: m}):
+			called = append(called, m)
+		case words.relevance(m) > 0:
 			related = append(related, m)
-		} else {
+		default:
 			others = append(others, m)
 		}
 	}
-	return append(related, others...)
+	return slices.Concat(called, related, others)
 }
 
 // common words say nothing of a task.

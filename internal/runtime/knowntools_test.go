@@ -29,7 +29,7 @@ func TestRelatedTools(t *testing.T) {
 		words.add(own, 2)
 		words.add(asked, 2)
 		var out []string
-		for _, r := range relatedTools(ranked, wanted{own, words, limit, seeAll, maxLooked, neverWeak}) {
+		for _, r := range relatedTools(ranked, wanted{own, nil, words, limit, seeAll, maxLooked, neverWeak}) {
 			name := r.Tool.Role
 			if r.relevance == 0 {
 				name = "(" + name + ")"
@@ -57,7 +57,7 @@ func TestRelatedTools(t *testing.T) {
 	check("movie night", "suggest", 2, "thing_500 thing_3")
 	ranked[999].Tool.Purpose = "reports the weather of a city" // which a text of the arguments names
 	check("plan", "day", 12, "thing_999 (thing_2) (thing_500) (thing_3) (thing_700)")
-	if got := relatedTools(nil, wanted{"x", nil, 12, seeAll, maxLooked, neverWeak}); len(got) != 0 {
+	if got := relatedTools(nil, wanted{"x", nil, nil, 12, seeAll, maxLooked, neverWeak}); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
 }

@@ -18,6 +18,7 @@ type recovery struct {
 	*answered
 	budgets budgets
 	outage  bool   // the provider failed, so the failure does not count against the method
+	slow    bool   // the model gave no program in its share of the call's time
 	reused  bool   // the candidate comes from an earlier call
 	waits   bool   // a candidate waits for a person, and what served before answers
 	failed  judged // the stored program's attempt; zero when it did not run, or served
@@ -49,13 +50,12 @@ func (s selected) serve(ctx context.Context) *answered {
 // follow does what the selection decided.
 func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 	g := rec.decision.Generation
-	if rec.decision.Decision == agent.DecideRun {
+	switch wait, is := rec.course(); is {
+	case courseRun:
 		return rec.runStored(ctx, g)
-	}
-	if rec.decision.Decision == agent.DecideRefuse {
+	case courseRefuse:
 		return rec.refused()
-	}
-	if wait, yes := rec.backingOff(); yes {
+	case courseWait:
 		return rec.fallBack(ctx, rec.triedBefore(wait))
 	}
 	var o agent.Outcome
@@ -68,6 +68,36 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 		return o
 	}
 	return rec.fallBack(ctx, rec.updateBackoff(o))
+}
+
+// A course is how a call goes on from its selection.
+type course int
+
+const (
+	courseForge  course = iota // a program is asked for, or held from an earlier call
+	courseRun                  // the selected generation runs
+	courseWait                 // a program was asked for a moment ago: only the fallback may answer
+	courseRefuse               // the program waits for a person
+)
+
+// course returns how the call goes on, and for courseWait until when.
+func (s *selected) course() (wait backoff, is course) {
+	switch s.decision.Decision {
+	case agent.DecideRun:
+		return wait, courseRun
+	case agent.DecideRefuse:
+		return wait, courseRefuse
+	}
+	if wait, yes := s.backingOff(); yes {
+		return wait, courseWait
+	}
+	return wait, courseForge
+}
+
+// answersStored reports whether a stored program answers the call without a request to the model.
+func (s *selected) answersStored() bool {
+	_, is := s.course()
+	return is == courseRun || is == courseWait && s.decision.Fallback != nil
 }
 
 // refused answers where the program that there is waits for a person, and no other may run.

@@ -7,8 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A registryView is the registry as the models and programs of a call may see it: of other owners' tools, what everybody may see. It reads a bounded
-// number of artifacts: a method beyond them that a person did not register is left out.
+// A registryView is the registry as the models and programs of a call may see it: of other owners' tools, what everybody may see, and of no tool the
+// methods whose programs are switched off, by the policy or by quarantine. It reads a bounded number of artifacts: a method beyond them is left out.
 type registryView struct {
 	call *opened
 	left int // artifacts that may still be read
@@ -35,17 +35,22 @@ func (v *registryView) tool(ctx context.Context, t store.RankedTool) (store.Rank
 	if !readable {
 		t.Tool.Contract, t.Tool.Methods = agent.Contract{}, nil
 	}
-	if t.Tool.ByPerson || r.SeesAll() {
-		return t, true
-	}
 	var methods []string
 	for _, m := range t.Methods {
 		if v.method(ctx, &t.Tool, m).shown {
 			methods = append(methods, m)
 		}
 	}
+	none := len(methods) == 0
+	hidden := none && len(t.Methods) > 0
 	t.Methods = methods
-	return t, readable || len(methods) > 0
+	switch {
+	case hidden && t.Tool.ByUse: // nothing but its programs made it a tool
+		return t, false
+	case t.Tool.ByPerson, r.SeesAll():
+		return t, true
+	}
+	return t, readable || !none
 }
 
 // method returns the tool's method as it is shown.
@@ -55,8 +60,11 @@ func (v *registryView) method(ctx context.Context, t *agent.Tool, method string)
 	if known || v.left <= 0 {
 		return m
 	}
+	if switchOf(v.call.policy, t.Role) != "" {
+		return m
+	}
 	v.left--
-	if a, err := v.call.r.store.Artifact(ctx, t.Role, method); err == nil {
+	if a, err := v.call.r.store.Artifact(ctx, t.Role, method); err == nil && !a.Quarantined {
 		var d agent.Description
 		if d, m.shown = a.ShownTo(v.call.asker(), a.Current(), t.ByPerson); d.Generation != nil {
 			m.takes = d.Generation.Interface

@@ -11,6 +11,11 @@ import (
 // reworded reports whether a person has changed what the method is for since the generation was made.
 func (in *SelectInput) reworded(g *agent.Generation) bool { return g != nil && g.Reworded(in.Words) }
 
+// outdated reports whether the generation has to be looked at because of that.
+func (in *SelectInput) outdated(g *agent.Generation) bool {
+	return g != nil && g.Outdated(in.Words)
+}
+
 // worded returns the newest kept generation that may answer and was made for the registered wording, or nil.
 func (in *SelectInput) worded(a *agent.Artifact) *agent.Generation {
 	for _, g := range a.Generations {
@@ -32,7 +37,7 @@ func (in *SelectInput) whileWaiting(a *agent.Artifact, d Decision, why string) D
 		serving.Generation = made
 		return serving
 	}
-	if in.reworded(d.Generation) {
+	if in.outdated(d.Generation) {
 		return recheck(d, serving.Generation) // the waiting program was written for an outdated wording
 	}
 	return serving
@@ -112,7 +117,7 @@ func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Out
 
 // staleness returns program.stale of a reply.
 func (a *answered) staleness() string {
-	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Reworded(a.terms.registeredWords()) {
+	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Outdated(a.terms.registeredWords()) {
 		return agent.StalePurpose
 	}
 	return ""

@@ -48,6 +48,9 @@ func TestSelectByWords(t *testing.T) {
 		{"changed with the deliverable", artifact(nil, one()), "b..", other, nil, "repair contract_changed gen-1 gen-1 true"},
 		{"set back", artifact(nil, two(), one()), "a..", k, nil, "run healthy gen-1 - false"},
 		{"set back, the older one is degraded", artifact(nil, two(), worded(generation("gen-1", k, "oiiii", nil), "a..")), "a..", k, nil, "forge purpose_changed gen-2 gen-2 true"},
+		{"taken back", artifact(nil, one()), "..", k, nil, "run healthy gen-1 - false"},
+		{"taken back, and an older one was made without", artifact(nil, two(), worded(generation("gen-1", k, "ooo", nil), "..")), "..", k, nil, "run healthy gen-1 - false"},
+		{"taken back while the new one waits", artifact(waiting, two(), one()), "..", k, nil, "run breaks_examples gen-1 - false"},
 		{"the new one waits", artifact(waiting, two(), one()), "b..", k, nil, "run breaks_examples gen-1 - false"},
 		{"the new one waits, and they change again", artifact(waiting, two(), one()), "c..", k, nil, "forge purpose_changed gen-1 gen-1 true"},
 		{"the new one waits, pinned", artifact(func(a *agent.Artifact) { waiting(a); a.Pinned = true }, two(), one()), "c..", k, nil, "run breaks_examples gen-1 - false"},
@@ -76,6 +79,32 @@ func TestSelectByWords(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", x.name, got, x.want)
 		}
 	}
+}
+
+// The delay after a model that was too slow for one call is no longer for others of its kind, does not hide a failure, and takes the place of none.
+func TestPausedForASlowModel(t *testing.T) {
+	t.Parallel()
+	var b backoffs
+	p, now := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 3600}, time.Unix(1000, 0)
+	k := backoffKey{methodKey: methodKey{"r", "m"}, checked: "none"}
+	slow := func(waited, since time.Duration) {
+		b.pause(k, lapse{errorType: agent.ErrTimeout, waited: waited}, now.Add(since), p)
+	}
+	want := func(waited, until time.Duration, failures int) {
+		t.Helper()
+		if f, waits := b.waiting(k, now); !waits || f.waited != waited || !f.until.Equal(now.Add(until)) || f.failures != failures {
+			t.Errorf("waits %t until %v after %v and %d failures", waits, f.until, f.waited, f.failures)
+		}
+	}
+	slow(time.Second, 0)
+	slow(time.Second, 2*time.Second)
+	want(time.Second, 10*time.Second, 0)
+	slow(time.Minute, 3*time.Second) // with more time it failed, too
+	want(time.Minute, 13*time.Second, 0)
+	b.failed(k, lapse{errorType: agent.ErrExecution}, nil, now, p)
+	want(0, 10*time.Second, 1)
+	slow(time.Hour, 5*time.Second)
+	want(0, 10*time.Second, 1)
 }
 
 // An outage delays the next request by the first delay, however often, and no delay of other words or of a repair.

@@ -131,7 +131,7 @@ func (in *SelectInput) stale(match *agent.Generation) string {
 	switch {
 	case match == nil:
 		return ReasonContractChanged
-	case in.reworded(match):
+	case in.outdated(match):
 		return ReasonPurposeChanged
 	case Degraded(match, p.Degraded), p.Promotion.Enforce && match.State == agent.StateDegraded:
 		return ReasonDegraded

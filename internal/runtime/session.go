@@ -259,8 +259,9 @@ func (r *Runtime) History(ctx context.Context, id string, q store.HistoryQuery) 
 	return r.store.History(ctx, id, q)
 }
 
-// Responds reports whether the method of the session's role would respond without a forge, and by what. Only setters
-// bypass programs; a context key of that name says what a program may find there.
+// Responds reports whether the session's next call of the method, without arguments and without a contract of its own, is answered without a request to the
+// model, as the call itself would decide it, and by what: a setter or a stored program. A context key of that name answers nothing; it is named where no
+// program does, as what a program may find there.
 func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Introspection, error) {
 	s, err := r.store.Session(ctx, sessionID)
 	if err != nil {
@@ -269,26 +270,21 @@ func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Intro
 	if err := agent.CheckStoredName("method", method); err != nil {
 		return Introspection{}, err
 	}
-	via := func(v string) (Introspection, error) { return Introspection{Responds: true, Via: &v}, nil }
-	if setterKey(method) != "" {
-		return via("setter")
+	via := func(v string, responds bool) (Introspection, error) {
+		return Introspection{Responds: responds, Via: &v}, nil
 	}
-	memory, err := r.store.Context(ctx, sessionID)
+	if setterKey(method) != "" {
+		return via("setter", true)
+	}
+	next, err := r.newCall(CallRequest{SessionID: sessionID, Role: s.Role, Method: method, Owner: s.Owner}, s).choose(ctx)
 	if err != nil {
 		return Introspection{}, err
 	}
-	if _, ok := memory[method]; ok {
-		return via("context")
+	if next.answersStored() {
+		return via("artifact", true)
 	}
-	a, err := r.store.Artifact(ctx, s.Role, method)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return Introspection{}, nil
-	case err != nil:
-		return Introspection{}, err
-	}
-	if g := a.Current(); g != nil && !a.Quarantined && g.Cacheable {
-		return via("artifact")
+	if _, ok := next.memory[method]; ok {
+		return via("context", false)
 	}
 	return Introspection{}, nil
 }

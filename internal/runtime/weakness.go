@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -68,31 +69,44 @@ func (known weaknesses) of(ctx context.Context, c *opened, t *store.RankedTool) 
 	return w
 }
 
-// describeDelegates says which of the tools that the method's program called gave weak answers: who delegates writes their contracts.
-func (c *selected) describeDelegates(ctx context.Context, e *evidenceText) {
-	g := c.artifact.Current()
-	if g == nil {
-		return
+// called are the methods of other roles that the program to repair and the one to replace call, sorted: those of the failing run, and those that the
+// programs have called or name. A program that is switched off is not looked at.
+func (c *selected) called(q forgeRequest) (out []store.Target) {
+	names := slices.Clone(q.basis.attempt.tools)
+	programs := []*agent.Generation{q.basis.attempt.program}
+	if !c.switchedOff() {
+		programs = append(programs, q.predecessor)
 	}
-	called := slices.Clone(c.r.facts.of(g).Tools)
-	if g.Effects != nil {
-		called = append(called, g.Effects.Tools...)
-	}
-	slices.Sort(called)
-	called = slices.Compact(called)
-	for _, name := range called[:min(len(called), maxBuilderTools)] {
-		dot := strings.LastIndexByte(name, '.') // of the method: "*" is a tool that is computed
-		if dot < 0 || name[:dot] == c.role {
+	for _, g := range programs {
+		if g == nil {
 			continue
 		}
-		role, method := name[:dot], name[dot+1:]
-		t, err := c.r.store.RankedTool(ctx, role, c.r.o.Now())
+		names = append(names, c.r.facts.of(g).Tools...)
+		if g.Effects != nil {
+			names = append(names, g.Effects.Tools...)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		dot := strings.LastIndexByte(name, '.') // of the method: "*" is a tool that is computed
+		if dot >= 0 && name[:dot] != c.role && len(out) < maxBuilderTools {
+			out = append(out, store.Target{Role: name[:dot], Method: name[dot+1:]})
+		}
+	}
+	return out
+}
+
+// describeDelegates says which of the tools that the program calls gave weak answers: who delegates writes their contracts.
+func (c *selected) describeDelegates(ctx context.Context, e *evidenceText, q forgeRequest) {
+	for _, k := range c.called(q) {
+		t, err := c.r.store.RankedTool(ctx, k.Role, c.r.o.Now())
 		if err != nil {
 			continue
 		}
-		if t, shown := c.registry(1).tool(ctx, t); shown {
-			if w := c.weaknessOf(ctx, role, t.Tool.Deliverable, method); w.weak > 0 {
-				e.add(prompt.Public(fmt.Sprintf("answers of %s, which the program called, were weak, %s: a contract that you delegate with can demand more", name, &w)))
+		t.Methods = []string{k.Method}
+		if t, shown := c.registry(1).tool(ctx, t); shown && len(t.Methods) > 0 {
+			if w := c.weaknessOf(ctx, k.Role, t.Tool.Deliverable, k.Method); w.weak > 0 {
+				e.add(prompt.Public(fmt.Sprintf("answers of %s.%s, which the program called, were weak, %s: a contract that you delegate with can demand more", k.Role, k.Method, &w)))
 			}
 		}
 	}

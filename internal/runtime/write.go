@@ -32,15 +32,13 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 		span.End(ended)
 	}()
 	for {
-		res, leader, ok := rec.fly(ctx, q, span)
+		res, leader, ok := rec.flyInShare(ctx, q, span)
 		rec.askedRepairs(q, res, leader && !res.foreign)
 		if !ok {
 			if leader {
 				rec.trail.usage.Add(res.usage)
 			}
-			var out agent.Outcome
-			out, rec.class = interrupt.Outcome(ctx)
-			return nil, &out
+			return nil, rec.unwaited(ctx)
 		}
 		if leader {
 			rec.charge(res)

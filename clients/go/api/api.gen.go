@@ -3851,13 +3851,16 @@ type Interface struct {
 // InterfaceOrigin declared: by who wrote the program. inferred: by the gate, from the program.
 type InterfaceOrigin string
 
-// Introspection Whether a method would respond without a forge.
+// Introspection Whether the next call of a method would be answered without a request to the model.
 type Introspection struct {
-	Responds bool              `json:"responds"`
-	Via      *IntrospectionVia `json:"via"`
+	// Responds True for a setter and where a stored program answers.
+	Responds bool `json:"responds"`
+
+	// Via By what it responds: setter or artifact. Context: it does not respond, and the session's context has a key of that name. Else null.
+	Via *IntrospectionVia `json:"via"`
 }
 
-// IntrospectionVia defines model for Introspection.Via.
+// IntrospectionVia By what it responds: setter or artifact. Context: it does not respond, and the session's context has a key of that name. Else null.
 type IntrospectionVia string
 
 // KnownTools How many new tools starve: prompts do not show them, and no program calls them.
@@ -7727,7 +7730,7 @@ type ClientInterface interface {
 
 	// GetMethod Ask whether a method would respond
 	//
-	// Says whether the name would respond without a forge, and by what. Needs the scope `read`.
+	// Says whether the session's next call of the method, without arguments and without a contract of its own, would be answered without a request to the model, as that call itself decides it, and by what. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/sessions/{id}/methods/{method} (the `GetMethod` operationId).
 	GetMethod(ctx context.Context, id SessionID, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9579,7 +9582,7 @@ func (c *Client) GetHistory(ctx context.Context, id SessionID, params *GetHistor
 
 // GetMethod Ask whether a method would respond
 //
-// Says whether the name would respond without a forge, and by what. Needs the scope `read`.
+// Says whether the session's next call of the method, without arguments and without a contract of its own, would be answered without a request to the model, as that call itself decides it, and by what. Needs the scope `read`.
 //
 // Corresponds with GET /v1/sessions/{id}/methods/{method} (the `GetMethod` operationId).
 func (c *Client) GetMethod(ctx context.Context, id SessionID, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -16651,7 +16654,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMethodWithResponse Ask whether a method would respond
 	//
-	// Says whether the name would respond without a forge, and by what. Needs the scope `read`.
+	// Says whether the session's next call of the method, without arguments and without a contract of its own, would be answered without a request to the model, as that call itself decides it, and by what. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -27380,7 +27383,7 @@ func (c *ClientWithResponses) GetHistoryWithResponse(ctx context.Context, id Ses
 
 // GetMethodWithResponse Ask whether a method would respond
 //
-// Says whether the name would respond without a forge, and by what. Needs the scope `read`.
+// Says whether the session's next call of the method, without arguments and without a contract of its own, would be answered without a request to the model, as that call itself decides it, and by what. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

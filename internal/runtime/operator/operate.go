@@ -109,7 +109,7 @@ func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) 
 		return err
 	}
 	defer o.calls.ToolsChanged()
-	return o.store.Archive(ctx, []store.Target{{Role: role}}, entry)
+	return o.take(ctx, []store.Target{{Role: role}}, entry, o.store.Archive)
 }
 
 // ArchiveArtifact moves one artifact out of the way. Where there is none it does nothing, and leaves no entry in the audit trail.
@@ -123,7 +123,7 @@ func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, ac
 	targets := []store.Target{{Role: role, Method: method}}
 	entry.After = agent.Encoded(targets)
 	defer o.calls.ToolsChanged()
-	return o.store.Archive(ctx, targets, entry)
+	return o.take(ctx, targets, entry, o.store.Archive)
 }
 
 // Operation is what an operator does to an artifact. Action is quarantine, release, regenerate, promote, rollback, pin, unpin

@@ -50,7 +50,7 @@ func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, erro
 		}
 	}
 	entry.After = agent.Encoded(targets)
-	return report, take(ctx, targets, entry)
+	return report, o.take(ctx, targets, entry, take)
 }
 
 // RestoreReport says what is back.

@@ -44,19 +44,52 @@ func (o *Operator) remember(ctx context.Context, was, next *agent.Tool) error {
 		if w.ByPerson == o.words(next, a.MethodName).ByPerson {
 			continue
 		}
-		change := agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: o.o.Now().UTC(), Reworded: &agent.Rewording{For: w.Made}}
-		for err == nil && slices.ContainsFunc(a.Generations, func(g *agent.Generation) bool { return g.MadeFor == nil }) {
-			if _, err = o.store.ChangeArtifact(ctx, a.Revision, change, nil); !errors.Is(err, store.ErrConflict) {
-				break
-			}
-			a, err = o.store.Artifact(ctx, a.Role, a.MethodName) // calls count on it all the time
+		if err := o.note(ctx, a, w.Made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note sets MadeFor of the artifact's programs that lack it.
+func (o *Operator) note(ctx context.Context, a *agent.Artifact, made agent.MadeFor) (err error) {
+	change := agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: o.o.Now().UTC(), Reworded: &agent.Rewording{For: made}}
+	for err == nil && slices.ContainsFunc(a.Generations, func(g *agent.Generation) bool { return g.MadeFor == nil }) {
+		if _, err = o.store.ChangeArtifact(ctx, a.Revision, change, nil); !errors.Is(err, store.ErrConflict) {
+			break
+		}
+		a, err = o.store.Artifact(ctx, a.Role, a.MethodName) // calls count on it all the time
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// take has the store archive or remove the targets, once their programs say what they were made for: the words may change while they are away.
+func (o *Operator) take(ctx context.Context, targets []store.Target, entry agent.AuditEntry, do func(context.Context, []store.Target, agent.AuditEntry) error) error {
+	for _, t := range targets {
+		if t.ToolOnly {
+			continue
+		}
+		tool, err := o.store.Tool(ctx, t.Role)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		var all []*agent.Artifact
+		if t.Method == "" {
+			all, err = o.store.ListArtifacts(ctx, t.Role)
+		} else if a, missing := o.store.Artifact(ctx, t.Role, t.Method); missing == nil {
+			all, err = []*agent.Artifact{a}, nil
+		}
+		for i := 0; err == nil && i < len(all); i++ {
+			err = o.note(ctx, all[i], o.words(&tool, all[i].MethodName).Made)
 		}
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		err = nil
 	}
-	return nil
+	return do(ctx, targets, entry)
 }
 
 // stands marks the program that is current after a rollback or a promotion as confirmed for the registered wording, if it was made for another.

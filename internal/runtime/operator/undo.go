@@ -214,7 +214,7 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entr
 	if was.Before == nil {
 		target := []store.Target{{Role: from.Role, Method: from.MethodName}}
 		entry.Action, entry.After = opArchive, agent.Encoded(target)
-		return func() error { return o.store.Archive(ctx, target, *entry) }, nil
+		return func() error { return o.take(ctx, target, *entry, o.store.Archive) }, nil
 	}
 	if json.Unmarshal(was.Before, &to) != nil {
 		return nil, cannotUndo("the entry does not hold what was before", was.Undo)

@@ -30,7 +30,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry 
 	if was.Before == nil {
 		target := []store.Target{{Role: was.Target, ToolOnly: true}}
 		entry.Action, entry.After = opToolArchive, agent.Encoded(target)
-		return func() error { return o.store.Archive(ctx, target, *entry) }, nil
+		return func() error { return o.take(ctx, target, *entry, o.store.Archive) }, nil
 	}
 	var old agent.Tool
 	if err := json.Unmarshal(was.Before, &old); err != nil {
@@ -179,7 +179,7 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry 
 			return err
 		}
 		entry.Action, entry.After = opArchive, agent.Encoded(left)
-		return o.store.Archive(ctx, left, *entry)
+		return o.take(ctx, left, *entry, o.store.Archive)
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -94,4 +95,49 @@ func TestHonestErrorsAskForNoOtherProgram(t *testing.T) {
 	if a := d.Artifact("shop", "list"); asked(m, "shop", "list") != 0 || a["failure_count"] != 0.0 || a["authored_error_count"] != 5.0 {
 		t.Errorf("%d requests, %v failures, %v authored errors", asked(m, "shop", "list"), a["failure_count"], a["authored_error_count"])
 	}
+}
+
+// Where the first program of a method says that the task is another tool's, that is the answer: after each delay, too, it is given without a request, until a person changes
+// what the method is for. An input for which the program has a value has it stored.
+func TestSeed003Line37ReferralStands(t *testing.T) {
+	t.Parallel()
+	refers := rig.Program("\tif call.Arg(0, \"topic\") == \"books\" {\n\t\treturn \"shelf 3\", nil\n\t}\n\treturn nil, recurgent.Fail(\"wrong_tool_boundary\", \"ask the weather service\")")
+	m := rig.NewModel(t, rig.Script{"library.find": {refers, rig.ProgGiven}, "library.report": {refers, rig.ProgGiven}})
+	d, ahead := rig.StartAhead(t, m)
+	d = d.One()
+	d.Do(201, "PUT", "/v1/tools/library", object{"purpose": "finds books"})
+	s := d.Session("library")
+	later := func(days int) {
+		t.Helper()
+		ahead(fmt.Sprintf("%dh", 24*days)) // every delay is over
+		for _, method := range []string{"find", "report", "find", "report"} {
+			d.WantError(d.Call(s, method, "weather"), "wrong_tool_boundary")
+		}
+		if n := m.Count("library", ""); n != 2 {
+			t.Errorf("after %d days the model has got %d requests, want one for each method", days, n)
+		}
+	}
+	for days := range 5 {
+		later(days)
+	}
+	if r := d.Send("GET", rig.MethodPath("library", "find"), nil, nil); r.Status != 404 {
+		t.Errorf("a program that has answered nothing is stored: %d", r.Status)
+	}
+	d.WantValue(d.Call(s, "find", "books"), "shelf 3", "generated")
+	later(6)
+	d.Do(200, "PUT", "/v1/tools/library", object{"purpose": "finds books, and the weather"})
+	d.WantValue(d.Call(s, "report", "weather"), "weather", "generated")
+}
+
+// Another purpose that a call brings is another question.
+func TestReferralOfAnotherPurpose(t *testing.T) {
+	t.Parallel()
+	refers := rig.Program("\tcall.Arg(0, \"topic\")\n\treturn nil, recurgent.Fail(\"wrong_tool_boundary\", \"ask the weather service\")")
+	m := rig.NewModel(t, rig.Script{"library.find": {refers, rig.ProgGiven}})
+	d, ahead := rig.StartAhead(t, m)
+	d = d.One()
+	d.WantError(d.Call(d.Session("library"), "find", "weather"), "wrong_tool_boundary")
+	ahead("24h")
+	own := d.Session("library", object{"contract": object{"purpose": "finds anything"}})
+	d.WantValue(d.Call(own, "find", "weather"), "weather", "generated")
 }
