@@ -14,13 +14,15 @@ type Policy struct {
 	ArtifactReadRoles   []string `json:"artifact_read_roles"` // canary roles; empty means all
 	RepairEnabled       bool     `json:"repair_enabled"`
 	ForceGeneration     bool     `json:"force_generation"`
-	ApprovalRequired    bool     `json:"approval_required"` // a forged program waits for a person before its first run
-	FixturesEnabled     bool     `json:"fixtures_enabled"`  // proof before serving
-	Correction          string   `json:"correction"`        // when a wrong verdict has a correction forged: background, next_call, manual
-	DriftAfter          int      `json:"drift_after"`       // failures in a row after good fetches that count as drift, 1 to 20
-	Effects             string   `json:"effects"`           // what a method's manifest means to its programs: observe, enforce
-	NewReach            string   `json:"new_reach"`         // what becomes of a successor that reaches more than its predecessor did: ask, allow
-	PredictBudget       int      `json:"predict_budget"`    // questions to the model that one run of a program may ask, 0 to 64
+	ApprovalRequired    bool     `json:"approval_required"`  // a forged program waits for a person before its first run
+	FixturesEnabled     bool     `json:"fixtures_enabled"`   // proof before serving
+	Correction          string   `json:"correction"`         // when a wrong verdict has a correction forged: background, next_call, manual
+	DriftAfter          int      `json:"drift_after"`        // failures in a row after good fetches that count as drift, 1 to 20
+	Effects             string   `json:"effects"`            // what a method's manifest means to its programs: observe, enforce
+	NewReach            string   `json:"new_reach"`          // what becomes of a successor that reaches more than its predecessor did: ask, allow
+	PredictBudget       int      `json:"predict_budget"`     // questions to the model that one run of a program may ask, 0 to 64
+	FetchesPerCall      int      `json:"fetches_per_call"`   // fetches of one run of a program, 0 to 1000
+	FilePreviewBytes    int      `json:"file_preview_bytes"` // of a file argument that a request to the model shows, 0 to 16384
 
 	MaxGenerationAttempts   int `json:"max_generation_attempts"` // 1: a reply that cannot be read is not asked for again; 2 to 10: once, with what was wrong with it
 	GuardrailRecoveryBudget int `json:"guardrail_recovery_budget"`
@@ -152,7 +154,7 @@ type NativePolicy struct {
 // DefaultPolicy returns the policy of a new daemon.
 func DefaultPolicy() Policy {
 	return Policy{
-		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true, Correction: CorrectBackground, DriftAfter: 2, PredictBudget: 4, Effects: EffectsObserve, NewReach: ReachAsk,
+		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true, Correction: CorrectBackground, DriftAfter: 2, PredictBudget: 4, FetchesPerCall: 200, FilePreviewBytes: 2048, Effects: EffectsObserve, NewReach: ReachAsk,
 		MaxGenerationAttempts: 2, GuardrailRecoveryBudget: 1, ExecutionRepairBudget: 1, OutcomeRepairBudget: 1,
 		MaxRepairsBeforeRegen: 3, DelegationDepth: 8, NestedCallBudget: 64, KnownToolsPromptLimit: 12, HistoryPreviewLimit: 3,
 		Backoff:         BackoffPolicy{BaseSeconds: 30, MaxSeconds: 3600},
@@ -235,6 +237,8 @@ func (p Policy) validateNumbers() error {
 		{"/backoff/max_seconds", p.Backoff.MaxSeconds, p.Backoff.BaseSeconds, 86400},
 		{"/drift_after", p.DriftAfter, 1, 20},
 		{"/predict_budget", p.PredictBudget, 0, 64},
+		{"/fetches_per_call", p.FetchesPerCall, 0, 1000},
+		{"/file_preview_bytes", p.FilePreviewBytes, 0, 16 << 10},
 		{"/degraded/min_failures", p.Degraded.MinFailures, 1, Window},
 		{"/degraded/window", p.Degraded.Window, 1, Window},
 		{"/user_correction/window_seconds", p.UserCorrection.WindowSeconds, 0, 86400},

@@ -67,7 +67,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		Program: programOf(g), Owner: s.r.Owner(s.owner),
 		Role: s.role, Method: s.method, CallID: s.id, TraceID: s.traceID, Depth: s.depth,
 		Args: args, Kwargs: kwargs, Context: s.memory, InputHistory: s.inputHistory,
-		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout,
+		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout, Fetches: s.policy.FetchesPerCall,
 		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
 		Native: native.Executable(), Guard: h.guard.ofFetch(), Writes: &s.tree.writes,
 	}

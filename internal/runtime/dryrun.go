@@ -78,7 +78,7 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 	return sandbox.Request{Canonical: Canonical(c.rules),
 		Program: programOf(g), Owner: c.runsFor(d.of), Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
 		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
-		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Guard: h.guard.ofFetch(),
+		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Fetches: c.policy.FetchesPerCall, Guard: h.guard.ofFetch(),
 	}, h, true
 }
 

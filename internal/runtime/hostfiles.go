@@ -3,9 +3,11 @@ package runtime
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -14,10 +16,65 @@ import (
 )
 
 // OpenFile opens a file of the call's owner, or in a replay the one that the journal names.
-func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
+func (h *host) OpenFile(ctx context.Context, id string, text bool) (*sandbox.OpenFile, *sandbox.AuthoredError) {
+	r, refused := h.openFile(ctx, id)
+	if refused != nil || !text {
+		return openFile(r, r), refused
+	}
+	name, err := encodingOf(r)
+	if err == nil && name == "" {
+		_ = r.Close() // nothing was read
+		return nil, &sandbox.AuthoredError{Type: agent.ErrParseFailed, Message: "the file " + Clip(id, 64) + " is no text: read its bytes with call.Open"}
+	}
+	var decoded io.Reader
+	if err == nil {
+		decoded, err = charsets.NewReader(r, name)
+	}
+	if err != nil {
+		_ = r.Close()
+		return nil, h.noFile(id, err)
+	}
+	return openFile(r, struct {
+		io.Reader
+		io.Closer
+	}{decoded, r}), nil
+}
+
+// FileInfo describes a file of the call's owner.
+func (h *host) FileInfo(ctx context.Context, id string) (recurgent.FileInfo, *sandbox.AuthoredError) {
+	r, refused := h.openFile(ctx, id)
+	if refused != nil {
+		return recurgent.FileInfo{}, refused
+	}
+	defer r.Close()
+	name, err := encodingOf(r)
+	if err != nil {
+		return recurgent.FileInfo{}, h.noFile(id, err)
+	}
+	return recurgent.FileInfo{Name: r.Name, MediaType: r.MediaType, Encoding: name, Bytes: r.Bytes}, nil
+}
+
+func openFile(r *files.Reader, from io.ReadCloser) *sandbox.OpenFile {
+	if r == nil {
+		return nil
+	}
+	return &sandbox.OpenFile{File: r.File, ReadCloser: from}
+}
+
+// encodingOf reads a file to guess its character set, and goes back to its beginning.
+func encodingOf(r *files.Reader) (string, error) {
+	name, err := charsets.Guess(r, r.MediaType)
+	if err == nil {
+		_, err = r.Seek(0, io.SeekStart)
+	}
+	return name, err
+}
+
+// openFile opens a file that is what was stored.
+func (h *host) openFile(ctx context.Context, id string) (*files.Reader, *sandbox.AuthoredError) {
 	keeper := h.call.r.o.Files
 	if keeper == nil {
-		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "open: there are no files here"}
+		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "there are no files here"}
 	}
 	var r *files.Reader
 	var err error
@@ -32,16 +89,21 @@ func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *san
 		}
 	}
 	if err != nil {
-		h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic, !errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrNotFound))
-		message := "there is no file " + Clip(id, 64) + ", or it is gone"
-		if errors.Is(err, store.ErrDamaged) {
-			message = "the file " + Clip(id, 64) + " is damaged: upload it again"
-		} else if !errors.Is(err, store.ErrNotFound) {
-			message = "the file " + Clip(id, 64) + " cannot be read now"
-		}
-		return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: message}
+		return nil, h.noFile(id, err)
 	}
-	return &sandbox.OpenFile{File: r.File, ReadCloser: r}, nil
+	return r, nil
+}
+
+// noFile is what a program sees of a file that cannot be read. It is not to blame.
+func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
+	h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic, !errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrNotFound))
+	message := "there is no file " + Clip(id, 64) + ", or it is gone"
+	if errors.Is(err, store.ErrDamaged) {
+		message = "the file " + Clip(id, 64) + " is damaged: upload it again"
+	} else if !errors.Is(err, store.ErrNotFound) {
+		message = "the file " + Clip(id, 64) + " cannot be read now"
+	}
+	return &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: message}
 }
 
 // CreateFile begins a file of the call.

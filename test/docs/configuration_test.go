@@ -198,7 +198,7 @@ func limits() [][3]string {
 		{"runners at once, where a control group or the user's limit bounds threads", fmt.Sprintf("what is left of that limit, less 48 and 2 a CPU, by %d", sandbox.RunnerTasks), "client calls wait; a nested call ends in `resource_exhausted`"},
 		{"life of a runner", fmt.Sprintf("%d calls, %s, %s of CPU, %s idle", box.RunnerCalls, box.RunnerAge, box.RunnerCPU, box.Idle), "replaced"},
 		{"host calls of one call", fmt.Sprintf("%d; %s of parameters and answers", box.MaxAsks, size(int(box.MaxHostBytes))), "`resource_exhausted`"},
-		{"fetches of one call", fmt.Sprintf("%d, each at most %s", box.MaxFetches, fetches.Timeout), "an error that the program sees"},
+		{"fetches of one run of a program", fmt.Sprintf("%d (policy `fetches_per_call`), each at most %s", agent.DefaultPolicy().FetchesPerCall, fetches.Timeout), "an error that the program sees"},
 		{"body of a fetch, unpacked and as UTF-8", "`--fetch-max`", "`resource_exhausted`; the program sees it"},
 		{"fetched bodies over 1 MiB in the daemon's memory at once", "64 MiB, at least one", "they wait"},
 		{"kept answers of fetches that accept them", fmt.Sprintf("%s together, %s each, in memory", size(int(fetches.CacheBytes)), size(int(fetches.CacheBytes/8))), "the least useful ones go; a larger one is not kept"},

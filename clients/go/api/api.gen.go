@@ -4593,6 +4593,12 @@ type Policy struct {
 	Effects               PolicyEffects `json:"effects"`
 	ExecutionRepairBudget int           `json:"execution_repair_budget"`
 
+	// FetchesPerCall Fetches that a program may make in one run; 0 forbids them.
+	FetchesPerCall int `json:"fetches_per_call"`
+
+	// FilePreviewBytes How much of a file argument a request to the model shows, in bytes of text; 0: nothing is said of files.
+	FilePreviewBytes int `json:"file_preview_bytes"`
+
 	// FixturesEnabled Proof before serving.
 	FixturesEnabled bool `json:"fixtures_enabled"`
 
@@ -4746,6 +4752,12 @@ type PolicyPatch struct {
 	// Effects What a method's effects manifest means: reaching beyond it is counted and logged, or denied.
 	Effects               *PolicyPatchEffects `json:"effects,omitempty"`
 	ExecutionRepairBudget *int                `json:"execution_repair_budget,omitempty"`
+
+	// FetchesPerCall Fetches that a program may make in one run; 0 forbids them.
+	FetchesPerCall *int `json:"fetches_per_call,omitempty"`
+
+	// FilePreviewBytes How much of a file argument a request to the model shows, in bytes of text; 0: nothing is said of files.
+	FilePreviewBytes *int `json:"file_preview_bytes,omitempty"`
 
 	// FixturesEnabled Proof before serving.
 	FixturesEnabled *bool `json:"fixtures_enabled,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
@@ -21,22 +22,26 @@ type bodyReader struct {
 	large func() error // called once when the body turns out to be larger than smallBody
 }
 
-// read replaces the header fields that are no longer true of the body.
-func (b bodyReader) read(answer *http.Response) ([]byte, error) {
+// read returns the body as UTF-8, and as it was sent where that is another and no text; else raw is nil. It replaces the header fields that are no longer true
+// of the text.
+func (b bodyReader) read(answer *http.Response) (text, raw []byte, err error) {
 	defer answer.Body.Close()
-	raw := &sentBody{src: answer.Body, left: b.most + 1}
-	plain, coded, err := decoded(raw, answer.Header["Content-Encoding"])
+	sent := &sentBody{src: answer.Body, left: b.most + 1}
+	plain, coded, err := decoded(sent, answer.Header["Content-Encoding"])
 	if err != nil {
-		return nil, raw.explain(err)
+		return nil, nil, sent.explain(err)
 	}
 	body, err := b.readAll(plain)
 	if err != nil {
-		return nil, raw.explain(err)
+		return nil, nil, sent.explain(err)
 	}
-	_, _ = io.CopyN(io.Discard, raw, 1) // brotli ends before its source does
+	_, _ = io.CopyN(io.Discard, sent, 1) // brotli ends before its source does
 	text, contentType, err := toText(body, answer.Header.Get("Content-Type"), b.most)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if !utf8.Valid(body) && !textual(mediaType(contentType), body) {
+		raw = body
 	}
 	if coded {
 		answer.Header.Del("Content-Encoding")
@@ -47,7 +52,7 @@ func (b bodyReader) read(answer *http.Response) ([]byte, error) {
 	if contentType != "" {
 		answer.Header.Set("Content-Type", contentType)
 	}
-	return text, nil
+	return text, raw, nil
 }
 
 func (b bodyReader) readAll(r io.Reader) ([]byte, error) {
@@ -108,8 +113,8 @@ func (s *sentBody) explain(err error) error {
 	return &Refusal{KindEncoding, "the answer cannot be unpacked: " + wire.BoundText([]byte(err.Error()), 200)}
 }
 
-func response(answer *http.Response, body []byte) *recurgent.Response {
-	return &recurgent.Response{Status: answer.StatusCode, Header: boundHeader(answer.Header), Body: wire.ValidText(body)}
+func response(answer *http.Response, body, raw []byte) *recurgent.Response {
+	return &recurgent.Response{Status: answer.StatusCode, Header: boundHeader(answer.Header), Body: wire.ValidText(body), Raw: raw}
 }
 
 func boundHeader(h http.Header) map[string]string {

@@ -108,6 +108,9 @@ func (a *Answer) Release() {
 // Do performs the request, and performs it again where it was answered 429 or 503 and the program asks for that. A writing one goes
 // through the caller's ledger.
 func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer {
+	if len(q.BodyBytes) > 0 {
+		q.Body, q.BodyBytes = string(q.BodyBytes), nil
+	}
 	var a Answer
 	if Writes(q.Method) {
 		a = who.Writes.do(&q, c.through(who, &q), func(key string) Answer { return c.do(ctx, who, q, key) })

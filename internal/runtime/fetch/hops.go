@@ -132,22 +132,25 @@ func (h *hops) redirect(next *url.URL, status int) error {
 
 // read reads the answer of the last hop, without echoes of credentials.
 func (h *hops) read(ctx context.Context, answer *http.Response) (*recurgent.Response, error) {
-	body, err := h.reader.read(answer)
+	body, raw, err := h.reader.read(answer)
 	if err != nil {
 		return nil, err
 	}
 	if h.kept != nil {
 		h.kept.Keep()
 	}
-	size := len(body)
+	size := len(body) + len(raw)
 	if err := h.enter(size); err != nil {
 		return nil, err
 	}
 	defer h.leave(size)
 	for _, c := range h.used {
 		body = c.Mask(ctx, body)
+		if raw != nil {
+			raw = c.Mask(ctx, raw)
+		}
 	}
-	r := response(answer, body)
+	r := response(answer, body, raw)
 	header := make(map[string]string, len(r.Header))
 	for name, value := range r.Header {
 		header[h.mask(ctx, name)] = h.mask(ctx, value)

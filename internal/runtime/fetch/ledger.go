@@ -94,7 +94,7 @@ func (l *Ledger) keep(digest, number string, a Answer) {
 	}
 	a.large = nil
 	if a.Response != nil {
-		if l.held += len(a.Response.Body); l.held > maxHeld {
+		if l.held += len(a.Response.Body) + len(a.Response.Raw); l.held > maxHeld {
 			a.Response, a.Failure = nil, &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: "fetch: the request was sent by an earlier attempt of this call, whose answers together were too large to keep. It is not sent again."}
 		}
 	}

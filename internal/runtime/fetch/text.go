@@ -21,11 +21,8 @@ import (
 // wins over what the header says, that over what an HTML or XML document says of itself; text of which nothing is said is
 // UTF-8 if it can be, else windows-1252. In what is no text only the bytes are replaced that UTF-8 does not have.
 func toText(body []byte, contentType string, most int) ([]byte, string, error) {
-	media, params, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		media, _, _ = strings.Cut(strings.ToLower(contentType), ";")
-		media = strings.TrimSpace(media)
-	}
+	media := mediaType(contentType)
+	_, params, _ := mime.ParseMediaType(contentType)
 	if !textual(media, body) {
 		text, err := inUTF8(unicode.UTF8, body, most)
 		return text, contentType, err
@@ -43,6 +40,15 @@ func toText(body []byte, contentType string, most int) ([]byte, string, error) {
 		contentType = withUTF8(media, params)
 	}
 	return declareUTF8(text), contentType, nil
+}
+
+func mediaType(contentType string) string {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		media, _, _ = strings.Cut(strings.ToLower(contentType), ";")
+		media = strings.TrimSpace(media)
+	}
+	return media
 }
 
 func inUTF8(from encoding.Encoding, body []byte, most int) ([]byte, error) {

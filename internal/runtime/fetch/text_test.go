@@ -198,8 +198,8 @@ func FuzzCoding(f *testing.F) {
 	f.Fuzz(func(t *testing.T, encoding string, body []byte) {
 		const most = 1 << 12
 		answer := &http.Response{Header: http.Header{"Content-Encoding": {encoding}}, Body: io.NopCloser(bytes.NewReader(body))}
-		got, err := bodyReader{most: most, large: func() error { return nil }}.read(answer)
-		if err == nil && (len(got) > most || !utf8.Valid(got)) {
+		got, raw, err := bodyReader{most: most, large: func() error { return nil }}.read(answer)
+		if err == nil && (len(got) > most || !utf8.Valid(got) || raw != nil && utf8.Valid(raw)) {
 			t.Fatalf("%d bytes", len(got))
 		}
 		if err != nil && refusalOf(err).Kind == KindNetwork {

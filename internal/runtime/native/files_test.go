@@ -11,11 +11,12 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // OpenFile opens file_a, which is longer than many pieces.
-func (host) OpenFile(_ context.Context, id string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
+func (host) OpenFile(_ context.Context, id string, _ bool) (*sandbox.OpenFile, *sandbox.AuthoredError) {
 	if id != "file_a" {
 		return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: "no files"}
 	}
@@ -25,6 +26,10 @@ func (host) OpenFile(_ context.Context, id string) (*sandbox.OpenFile, *sandbox.
 		fmt.Fprintf(&b, "%s,%d\n", []string{"north", "south"}[i%2], i)
 	}
 	return &sandbox.OpenFile{File: fileOf(id, []byte(b.String())), ReadCloser: io.NopCloser(strings.NewReader(b.String()))}, nil
+}
+
+func (host) FileInfo(context.Context, string) (recurgent.FileInfo, *sandbox.AuthoredError) {
+	return recurgent.FileInfo{Bytes: 1}, nil
 }
 
 // CreateFile takes what a program makes; its digest stands in the journal.

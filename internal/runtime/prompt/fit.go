@@ -26,6 +26,7 @@ var leaveOut = []func(*Input){
 	func(in *Input) { in.HistoryTurns = in.HistoryTurns[max(0, len(in.HistoryTurns)-2):] },
 	func(in *Input) { in.HistoryLatest = nil },
 	func(in *Input) { in.Turns = in.Turns[max(0, len(in.Turns)-2):] },
+	func(in *Input) { in.Files = in.Files[:min(1, len(in.Files))] },
 	func(in *Input) { in.KnownTools = in.KnownTools[:min(3, len(in.KnownTools))] },
 	func(in *Input) { in.Earlier = "" },
 	func(in *Input) { in.ContextKeys = nil },

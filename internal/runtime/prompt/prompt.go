@@ -46,6 +46,7 @@ const (
 	maxShape      = 300 // of a context key
 	maxLines      = 5   // of failed code that are shown again
 	maxEvidence   = 12 << 10
+	maxListing    = 4 << 10
 	maxTurn       = 500 // characters of a turn's arguments, and of its value
 )
 
@@ -63,6 +64,7 @@ type Input struct {
 	Patterns     []string          // capabilities that keep coming back
 	Dialect      string            // what the Go of programs may be: allow.Dialect()
 	FetchMax     string            // the largest body of a fetch, such as "16 MiB"; empty where it need not be said
+	Files        []File            // that the arguments refer to
 	ContextKeys  map[string]string // by key, what Shape says of its value
 	HistoryInput bool              // the call brought a history input
 
@@ -122,6 +124,17 @@ type Tool struct {
 type Connection struct {
 	Name, Description string
 	Hosts, Methods    []string
+}
+
+// File is a file that an argument refers to.
+type File struct {
+	ID, Name, MediaType string
+
+	Bytes     int64
+	Encoding  string   // of a text, "" for no text
+	Beginning string   // of a text
+	Cut       bool     // it is longer
+	Listing   []string // what an archive holds, or the sheets of a spreadsheet
 }
 
 // HistoryRecord is the summary of a record: never its arguments or value.

@@ -11,17 +11,50 @@ import (
 // read, so that a file may be larger than the program's memory: read it with bufio, encoding/csv or encoding/json's Decoder. A
 // program may have 16 files open at once; one that was read to its end, or closed (io.Closer), does not count. The error is
 // file_not_found when there is no such file, or it is gone.
-func (c *Call) Open(ref any) (io.Reader, error) {
+func (c *Call) Open(ref any) (io.Reader, error) { return c.open(ref, false) }
+
+func (c *Call) open(ref any, text bool) (io.Reader, error) {
 	id, err := fileID(ref)
 	if err != nil {
 		return nil, err
 	}
 	var opened struct{ Stream int }
-	streams, err := c.askStream("open", fileQuery{File: id}, &opened)
+	streams, err := c.askStream("open", fileQuery{id, text}, &opened)
 	if err != nil {
 		return nil, err
 	}
 	return &fileReader{host: streams, stream: opened.Stream}, nil
+}
+
+// OpenText is Open for a file of text, whatever its character set: what is read is UTF-8 without a byte order mark. The error is parse_failed for a file
+// that is no text.
+func (c *Call) OpenText(ref any) (io.Reader, error) { return c.open(ref, true) }
+
+// ReadFile returns all bytes of a file, as Open gives them. They have to fit into the program's memory.
+func (c *Call) ReadFile(ref any) ([]byte, error) {
+	in, err := c.Open(ref)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(in)
+}
+
+// FileInfo describes a file.
+type FileInfo struct {
+	Name      string `json:"name"`       // what its maker called it, or ""
+	MediaType string `json:"media_type"` // as its maker said
+	Encoding  string `json:"encoding"`   // the character set of a text, by the names of the WHATWG Encoding Standard such as utf-8; "" for what is no text
+	Bytes     int64  `json:"bytes"`
+}
+
+// FileInfo describes the file: the object {"$file": "file_..."} as it came in, or its id. The error is as of Open.
+func (c *Call) FileInfo(ref any) (FileInfo, error) {
+	var info FileInfo
+	id, err := fileID(ref)
+	if err == nil {
+		err = c.host.Ask("file", fileQuery{File: id}, &info)
+	}
+	return info, err
 }
 
 // askStream asks for a stream, and returns what carries it.
@@ -35,6 +68,7 @@ func (c *Call) askStream(op string, params, result any) (Streams, error) {
 
 type fileQuery struct {
 	File string `json:"file"`
+	Text bool   `json:"text,omitempty"` // decoded
 }
 
 // fileID returns the id that a reference names.

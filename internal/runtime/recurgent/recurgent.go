@@ -342,8 +342,11 @@ type Request struct {
 	Method string            `json:"method,omitempty"`
 	Header map[string]string `json:"header,omitempty"`
 	Body   string            `json:"body,omitempty"`
-	Retry  int               `json:"retry,omitempty"`
-	Cache  bool              `json:"cache,omitempty"`
+
+	BodyBytes []byte `json:"body_bytes,omitempty"` // the body where it is no text; it wins over Body
+
+	Retry int  `json:"retry,omitempty"`
+	Cache bool `json:"cache,omitempty"`
 }
 
 // Response is the answer to a fetch.
@@ -352,6 +355,16 @@ type Response struct {
 	Header    map[string]string `json:"header"` // canonical names, values joined by ", "
 	Body      string            `json:"body"`
 	FetchedAt string            `json:"fetched_at"` // RFC 3339, UTC
+
+	Raw []byte `json:"raw,omitempty"` // the body where Body cannot hold it, since it is not UTF-8; Bytes gives it
+}
+
+// Bytes are the body as it was sent, unpacked: those of a picture, an archive or a spreadsheet are whole. Text is in UTF-8, as Body is.
+func (r *Response) Bytes() []byte {
+	if r.Raw != nil {
+		return r.Raw
+	}
+	return []byte(r.Body)
 }
 
 // Fail returns an error which ends the call in an error outcome of that type. Types are lower-case words such as

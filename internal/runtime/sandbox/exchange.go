@@ -194,6 +194,16 @@ func (x *exchange) perform(ctx context.Context, op string, params json.RawMessag
 			raw = json.RawMessage("null")
 		}
 		return plain(raw, err)
+	case wire.OpFile:
+		var q struct{ File string }
+		if json.Unmarshal(params, &q) != nil {
+			return nil, denied("file: bad parameters")
+		}
+		info, refused := x.h.FileInfo(ctx, q.File)
+		if refused != nil {
+			return nil, &recurgent.Failure{Type: refused.Type, Message: refused.Message}
+		}
+		return plain(json.Marshal(info))
 	case wire.OpDelegate:
 		var q struct {
 			Role     string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
@@ -15,8 +16,8 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 	if json.Unmarshal(params, &q) != nil {
 		return nil, denied("fetch: bad parameters")
 	}
-	if len(x.fetches) >= x.pool.opts.MaxFetches {
-		return nil, denied("fetch: too many fetches in one call")
+	if len(x.fetches) >= x.req.Fetches {
+		return nil, denied(fmt.Sprintf("fetch: a program may fetch %d times in a call (policy fetches_per_call)", x.req.Fetches))
 	}
 	client := x.pool.opts.Fetch
 	if x.req.NoFetch || client == nil {
@@ -31,7 +32,7 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 	if a.Failure != nil {
 		return nil, a.Failure
 	}
-	return plain(encode(a.Response, len(a.Response.Body)))
+	return plain(encode(a.Response, len(a.Response.Body)+len(a.Response.Raw)*4/3))
 }
 
 // encode is json.Marshal without escapes for HTML, which make pages much larger, of a value of roughly that size.

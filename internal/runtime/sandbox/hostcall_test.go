@@ -102,10 +102,10 @@ func TestFetchNotesAreBounded(t *testing.T) {
 	source := program("for i := range 100 {\n\t\tcall.Fetch(\"https://127.0.0.1/\" + strings.Repeat(\"x\", 50_000) + fmt.Sprint(i))\n\t}\n\treturn nil, nil", "fmt", "strings")
 	for _, no := range []bool{true, false} {
 		req := request(source)
-		req.NoFetch = no
+		req.NoFetch, req.Fetches = no, 32
 		got := p.Run(t.Context(), req, &fakeHost{})
-		if n := len(got.Effects.Fetches); said(got) != "value null" || n != p.opts.MaxFetches {
-			t.Errorf("no fetch %t: %s, %d fetches are noted, want %d", no, said(got), n, p.opts.MaxFetches)
+		if n := len(got.Effects.Fetches); said(got) != "value null" || n != req.Fetches {
+			t.Errorf("no fetch %t: %s, %d fetches are noted, want %d", no, said(got), n, req.Fetches)
 		}
 		for _, f := range got.Effects.Fetches {
 			if len(f.URL) > 8<<10+10 {

@@ -208,7 +208,7 @@ func testPool(t testing.TB, change func(*Options), h hooks) *Pool {
 
 func request(source string, args ...any) Request {
 	r := Request{Program: Program{Source: source, Checksum: "sha256:" + source}, Owner: agent.Owner{Name: "local"}, Role: "tester", Method: "run", CallID: "call-1",
-		Now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Seed: 7, Timeout: time.Minute} // longer than any program that ends takes on a busy machine
+		Now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Seed: 7, Fetches: 200, Timeout: time.Minute} // longer than any program that ends takes on a busy machine
 	for _, a := range args {
 		raw, err := json.Marshal(a)
 		if err != nil {

@@ -28,7 +28,6 @@ type Options struct {
 	MaxDepth   int // levels of arrays and objects in a result
 	MaxJournal int // bytes of a call's effect journal; a call with more cannot be replayed
 	MaxAsks    int // host calls that one call may make
-	MaxFetches int // of these, fetches
 	MaxSource  int // bytes of a program
 
 	MaxHostBytes int64 // bytes that the host calls of one call may carry, parameters and answers together
@@ -54,7 +53,7 @@ func DefaultOptions() Options {
 	n := runtime.NumCPU()
 	return Options{
 		Runners: n, Waiting: 8 * n, Blank: 2, Isolation: IsolationProgram, Require: "auto", Engine: report.EngineAuto,
-		MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128, MaxJournal: 2 << 20, MaxAsks: 1000, MaxFetches: 32, MaxSource: 64 << 10, MaxHostBytes: 128 << 20,
+		MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128, MaxJournal: 2 << 20, MaxAsks: 1000, MaxSource: 64 << 10, MaxHostBytes: 128 << 20,
 		Memory: 256 << 20, RunnerMemory: 512 << 20, RunnerCalls: 100_000, RunnerAge: time.Hour, RunnerCPU: 10 * time.Minute, Idle: 10 * time.Minute,
 		Log: zerolog.Nop(),
 	}
@@ -82,7 +81,7 @@ func (o *Options) validate() error {
 	}{
 		{"Runners", int64(o.Runners), 1}, {"Waiting", int64(o.Waiting), int64(o.Runners)}, {"Blank", int64(o.Blank), 0}, {"RunnerMemory", o.RunnerMemory, 0},
 		{"MaxValue", int64(o.MaxValue), 1}, {"MaxContext", int64(o.MaxContext), 1}, {"MaxDepth", int64(o.MaxDepth), 1},
-		{"MaxJournal", int64(o.MaxJournal), 1}, {"MaxAsks", int64(o.MaxAsks), 1}, {"MaxFetches", int64(o.MaxFetches), 0}, {"MaxSource", int64(o.MaxSource), 1},
+		{"MaxJournal", int64(o.MaxJournal), 1}, {"MaxAsks", int64(o.MaxAsks), 1}, {"MaxSource", int64(o.MaxSource), 1},
 		{"MaxHostBytes", o.MaxHostBytes, 1},
 		{"Memory", o.Memory, 128 << 20}, {"RunnerCalls", int64(o.RunnerCalls), 1}, {"RunnerAge", int64(o.RunnerAge), 1},
 		{"RunnerCPU", int64(o.RunnerCPU), int64(time.Second)}, {"Idle", int64(o.Idle), 1},

@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -42,6 +43,7 @@ type Request struct {
 	Seed         uint64                                // of the program's randomness
 	Timeout      time.Duration                         // of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
 	NoFetch      bool                                  // fetches are denied
+	Fetches      int                                   // that the run may make
 	Guard        fetch.Guard                           // what else the run may not reach; nil: nothing else
 	Writes       *fetch.Ledger                         // of the client's call; nil: the run may not write
 	Sleep        time.Duration                         // how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
@@ -116,8 +118,9 @@ type Host interface {
 	// History answers recurgent.Call's three history methods: an array of records, oldest first.
 	History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error)
 	Content(ctx context.Context, ref string) (json.RawMessage, error) // nil when missing
-	// OpenFile opens a file for reading; CreateFile begins one. The program gets the error.
-	OpenFile(ctx context.Context, id string) (*OpenFile, *AuthoredError)
+	// OpenFile opens a file for reading, text decoded to UTF-8; CreateFile begins one. The program gets the error.
+	OpenFile(ctx context.Context, id string, text bool) (*OpenFile, *AuthoredError)
+	FileInfo(ctx context.Context, id string) (recurgent.FileInfo, *AuthoredError)
 	CreateFile(ctx context.Context, name, mediaType string) (NewFile, *AuthoredError)
 	// Revision is that of what answers to op (history, tools, content) are made of: as long as it is the same, the same question
 	// has the same answer. It costs next to nothing; negative when nothing is known.

@@ -151,7 +151,10 @@ func (x *exchange) read(p wire.StreamParams, from io.Reader) (reply, *Failure) {
 }
 
 func (x *exchange) openFile(ctx context.Context, params json.RawMessage) (reply, *Failure) {
-	var q struct{ File string }
+	var q struct {
+		File string
+		Text bool
+	}
 	if json.Unmarshal(params, &q) != nil {
 		return refuse(denied("open: bad parameters"))
 	}
@@ -167,7 +170,7 @@ func (x *exchange) openFile(ctx context.Context, params json.RawMessage) (reply,
 			return reply{}, diverged("the journal of a file cannot be read")
 		}
 	}
-	f, refused := x.h.OpenFile(ctx, q.File)
+	f, refused := x.h.OpenFile(ctx, q.File, q.Text)
 	if x.journal.replaying() {
 		if refused != nil || f.SHA256 != was.SHA256 {
 			if f != nil {

@@ -50,7 +50,7 @@ func (c closed) Close() error {
 	return nil
 }
 
-func (h *fakeHost) OpenFile(_ context.Context, id string) (*OpenFile, *AuthoredError) {
+func (h *fakeHost) OpenFile(_ context.Context, id string, _ bool) (*OpenFile, *AuthoredError) {
 	text, ok := h.files[id]
 	if !ok {
 		return nil, &AuthoredError{Type: agent.ErrFileNotFound, Message: "there is no file " + id}
@@ -297,4 +297,12 @@ func BenchmarkReadFile(b *testing.B) {
 			}
 		})
 	}
+}
+
+func (h *fakeHost) FileInfo(_ context.Context, id string) (recurgent.FileInfo, *AuthoredError) {
+	text, ok := h.files[id]
+	if !ok {
+		return recurgent.FileInfo{}, &AuthoredError{Type: agent.ErrFileNotFound, Message: "there is no file " + id}
+	}
+	return recurgent.FileInfo{Name: "a.csv", MediaType: "text/csv", Encoding: "utf-8", Bytes: int64(len(text))}, nil
 }

@@ -24,6 +24,8 @@ func (a *asker) Ask(op string, params, result any) error {
 	switch {
 	case op == "open":
 		answer, err = a.run.openFile(raw)
+	case op == "file" && !recorded:
+		answer, err = a.run.fileInfo(raw)
 	case op == "create" && recorded:
 		answer, err = a.run.createAgain(raw)
 	case op == "create":

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -57,6 +58,9 @@ func get(q recurgent.Request) (*recurgent.Response, error) {
 	if method == "" {
 		method = http.MethodGet
 	}
+	if len(q.BodyBytes) > 0 {
+		q.Body = string(q.BodyBytes)
+	}
 	r, err := http.NewRequest(method, q.URL, strings.NewReader(q.Body))
 	if err != nil {
 		return nil, &recurgent.Failure{Type: "denied", Message: "fetch: " + err.Error()}
@@ -80,5 +84,9 @@ func get(q recurgent.Request) (*recurgent.Response, error) {
 	for name, values := range answer.Header {
 		header[name] = strings.Join(values, ", ")
 	}
-	return &recurgent.Response{Status: answer.StatusCode, Header: header, Body: strings.ToValidUTF8(string(body), "\ufffd"), FetchedAt: time.Now().UTC().Format(time.RFC3339Nano)}, nil
+	out := &recurgent.Response{Status: answer.StatusCode, Header: header, Body: strings.ToValidUTF8(string(body), "\ufffd"), FetchedAt: time.Now().UTC().Format(time.RFC3339Nano)}
+	if !utf8.Valid(body) {
+		out.Raw = body
+	}
+	return out, nil
 }

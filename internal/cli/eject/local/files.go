@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"mime"
 	"os"
 	"path"
 	"strings"
@@ -58,19 +59,60 @@ func (r *run) closeAll() {
 
 // openFile opens a file below Host.Files, of the name that the reference has.
 func (r *run) openFile(params json.RawMessage) (any, error) {
+	var q struct {
+		File string
+		Text bool
+	}
+	if err := json.Unmarshal(params, &q); err != nil {
+		return nil, err
+	}
+	f, err := r.file(q.File)
+	if err != nil {
+		return nil, err
+	}
+	if !q.Text {
+		return r.streamed(f, q.File), nil
+	}
+	text, err := readWhole(f)
+	if err != nil {
+		return nil, &recurgent.Failure{Type: "file_not_found", Message: err.Error()}
+	}
+	name := encodingOf(text)
+	if name == "" {
+		return nil, &recurgent.Failure{Type: "parse_failed", Message: "the file " + q.File + " is no text: read its bytes with call.Open"}
+	}
+	return r.streamed(textFile{decoded(text, name)}, q.File), nil
+}
+
+// file opens a file below Host.Files.
+func (r *run) file(name string) (*os.File, error) {
+	if r.host.Files == nil || r.tape != nil {
+		r.lacks = "the file " + name
+		return nil, &recurgent.Failure{Type: "file_not_found", Message: "there is no file " + name + " here"}
+	}
+	f, err := r.host.Files.Open(name)
+	if err != nil {
+		return nil, &recurgent.Failure{Type: "file_not_found", Message: err.Error()}
+	}
+	return f, nil
+}
+
+// fileInfo describes a file below Host.Files.
+func (r *run) fileInfo(params json.RawMessage) (any, error) {
 	var q struct{ File string }
 	if err := json.Unmarshal(params, &q); err != nil {
 		return nil, err
 	}
-	if r.host.Files == nil || r.tape != nil {
-		r.lacks = "the file " + q.File
-		return nil, &recurgent.Failure{Type: "file_not_found", Message: "there is no file " + q.File + " here"}
+	f, err := r.file(q.File)
+	if err != nil {
+		return nil, err
 	}
-	f, err := r.host.Files.Open(q.File)
+	text, err := readWhole(f)
 	if err != nil {
 		return nil, &recurgent.Failure{Type: "file_not_found", Message: err.Error()}
 	}
-	return r.streamed(f, q.File), nil
+	name := path.Base(q.File)
+	return recurgent.FileInfo{Name: name, MediaType: mime.TypeByExtension(path.Ext(name)), Encoding: encodingOf(text), Bytes: int64(len(text))}, nil
 }
 
 // createFile makes a file below Host.Files. It replaces none.

@@ -1048,6 +1048,7 @@ func recurgentTable() map[string]any {
 		"Failure":       reflect.TypeFor[pkg_recurgent.Failure](),
 		"Field":         reflect.TypeFor[pkg_recurgent.Field](),
 		"File":          reflect.TypeFor[pkg_recurgent.File](),
+		"FileInfo":      reflect.TypeFor[pkg_recurgent.FileInfo](),
 		"Held":          pkg_recurgent.Held,
 		"Host":          reflect.TypeFor[pkg_recurgent.Host](),
 		"Input":         reflect.TypeFor[pkg_recurgent.Input](),

@@ -14,6 +14,7 @@ const (
 	OpFetch    = "fetch"
 	OpContent  = "content"
 	OpPredict  = "predict"
+	OpFile     = "file"  // what is known of one
 	OpSleep    = "sleep" // of the runner's own making: time.Sleep
 
 	OpOpen   = "open"   // replies with a stream, as OpCreate does

@@ -25,7 +25,7 @@ const groups = [
   }],
   ['What a call may use', {
     max_generation_attempts: 'Programs that the model may write for one call.', guardrail_recovery_budget: 'Retries after a program that is not allowed.', execution_repair_budget: 'Retries after a failing run.', outcome_repair_budget: 'Retries after a broken contract.',
-    delegation_depth: 'How deep calls nest.', nested_call_budget: 'Calls that a program may make.', predict_budget: 'Questions to the model that a program may ask.', effects: 'What is not in a manifest is counted, or denied.',
+    delegation_depth: 'How deep calls nest.', nested_call_budget: 'Calls that a program may make.', predict_budget: 'Questions to the model that a program may ask.', fetches_per_call: 'Fetches that a program may make.', file_preview_bytes: 'How much of a file a model is shown; 0: nothing.', effects: 'What is not in a manifest is counted, or denied.',
     new_reach: 'A successor that reaches what the program before it never did waits for a person, or serves.',
   }],
 ];

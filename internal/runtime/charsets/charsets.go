@@ -1,0 +1,195 @@
+// Package charsets finds out in which character set a text is, and decodes it. Spreadsheets and office programs save text in UTF-8 with and without a
+// byte order mark, in UTF-16, and in the character set of their machine's language; few files say which.
+//
+// Names are those of the WHATWG Encoding Standard, such as utf-8, utf-16le and windows-1252. All bytes are hostile: memory does not grow with them, and
+// time is linear in their number.
+package charsets
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gogs/chardet"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// UTF8 is the name of that character set.
+const UTF8 = "utf-8"
+
+// latin is the name of what programs write that know one character set alone, those of Western Europe and America.
+const latin = "windows-1252"
+
+// sampled bounds the bytes from which a character set is guessed that is neither marked nor Unicode.
+const sampled = 64 << 10
+
+var marks = []struct{ mark, name string }{{"\xef\xbb\xbf", UTF8}, {"\xfe\xff", "utf-16be"}, {"\xff\xfe", "utf-16le"}}
+
+// Guess reads a file and names its character set; "" for bytes that are no text. A byte order mark wins, then the media type's parameter charset, then
+// UTF-8 if the whole file is that. What is left is guessed from the file's first bytes that are not ASCII: UTF-16, Chinese, Japanese, Korean, Cyrillic or Greek where
+// they can be little else, else windows-1252. The error is that of reading.
+func Guess(r io.Reader, mediaType string) (string, error) {
+	var s scan
+	if _, err := io.CopyBuffer(&s, struct{ io.Reader }{r}, make([]byte, 32<<10)); err != nil {
+		return "", err
+	}
+	return s.name(mediaType), nil
+}
+
+// A scan takes the bytes of a file, one piece after the other.
+type scan struct {
+	first   []byte // of the file, as many as show what kind of file it is
+	sample  []byte // from the first byte on that is not ASCII
+	rest    []byte // a character that the next piece ends
+	invalid bool   // not UTF-8
+}
+
+// kindBytes is how many bytes show what kind a file is of: http.DetectContentType looks at no more.
+const kindBytes = 512
+
+func (s *scan) Write(p []byte) (int, error) {
+	if room := kindBytes - len(s.first); room > 0 {
+		s.first = append(s.first, p[:min(len(p), room)]...)
+	}
+	from := 0
+	if len(s.sample) == 0 {
+		from = bytes.IndexFunc(p, func(r rune) bool { return r >= utf8.RuneSelf })
+	}
+	if from >= 0 && len(s.sample) < sampled {
+		s.sample = append(s.sample, p[from:min(len(p), from+sampled-len(s.sample))]...)
+	}
+	if !s.invalid {
+		s.check(p)
+	}
+	return len(p), nil
+}
+
+// check looks for bytes that are not UTF-8.
+func (s *scan) check(p []byte) {
+	text := p
+	if len(s.rest) > 0 {
+		text = append(s.rest, p...)
+	}
+	whole := len(text)
+	for back := 1; back <= min(utf8.UTFMax, len(text)); back++ {
+		if b := text[len(text)-back]; utf8.RuneStart(b) {
+			if !utf8.FullRune(text[len(text)-back:]) {
+				whole = len(text) - back
+			}
+			break
+		}
+	}
+	s.invalid = !utf8.Valid(text[:whole])
+	s.rest = bytes.Clone(text[whole:])
+}
+
+func (s *scan) name(mediaType string) string {
+	for _, m := range marks {
+		if bytes.HasPrefix(s.first, []byte(m.mark)) {
+			return m.name
+		}
+	}
+	if name := wide(s.first); name != "" {
+		return name
+	}
+	if !strings.HasPrefix(http.DetectContentType(s.first), "text/") {
+		return ""
+	}
+	if _, params, err := mime.ParseMediaType(mediaType); err == nil {
+		if name := known(params["charset"]); name != "" && (name != UTF8 || !s.bad()) {
+			return name
+		}
+	}
+	if !s.bad() {
+		return UTF8
+	}
+	return guess(s.sample)
+}
+
+// bad reports whether the text is not UTF-8. One that ends within a character is UTF-8 if another one stands before.
+func (s *scan) bad() bool { return s.invalid || len(s.rest) > 0 && len(s.rest) == len(s.sample) }
+
+// wide is the name of UTF-16 without a byte order mark, "" for other bytes: of text in it most characters have a byte of 0 at the same place of each pair.
+func wide(first []byte) string {
+	if len(first) < 8 {
+		return ""
+	}
+	var zeros [2]int
+	for i, b := range first[:len(first)&^1] {
+		if b == 0 {
+			zeros[i%2]++
+		}
+	}
+	half := len(first) / 2
+	switch {
+	case zeros[0] == 0 && zeros[1] > half*2/3:
+		return "utf-16le"
+	case zeros[1] == 0 && zeros[0] > half*2/3:
+		return "utf-16be"
+	}
+	return ""
+}
+
+// known is the standard's name of a label, "" for one that nobody knows.
+func known(label string) string {
+	_, name := charset.Lookup(label)
+	if name == "replacement" {
+		return ""
+	}
+	return name
+}
+
+// foreign are character sets that are not taken for windows-1252, with the least confidence of 100: their texts have a form of their own.
+var foreign = map[string]int{"GB18030": 80, "GB-18030": 80, "Big5": 80, "EUC-JP": 80, "EUC-KR": 80, "Shift_JIS": 80,
+	"windows-1251": 0, "KOI8-R": 0, "ISO-8859-5": 0, "ISO-8859-7": 0, "windows-1253": 0}
+
+func guess(sample []byte) string {
+	results, err := chardet.NewTextDetector().DetectAll(sample)
+	if err != nil {
+		return latin
+	}
+	others := mostlyForeign(sample)
+	for _, r := range results {
+		least, listed := foreign[r.Charset]
+		if name := known(strings.Replace(r.Charset, "GB-", "gb", 1)); listed && name != "" && (least > 0 && r.Confidence >= least || least == 0 && others) {
+			return name
+		}
+	}
+	return latin
+}
+
+// mostlyForeign reports whether most letters are not ASCII, as no language has it that writes the Latin alphabet.
+func mostlyForeign(sample []byte) bool {
+	var high, letters int
+	for _, b := range sample {
+		switch {
+		case b >= utf8.RuneSelf:
+			high++
+		case b|0x20 >= 'a' && b|0x20 <= 'z':
+			letters++
+		}
+	}
+	return high > letters
+}
+
+// NewReader decodes text to UTF-8, without a byte order mark. What is no character is U+FFFD. The error is of a name that nobody knows.
+func NewReader(r io.Reader, name string) (io.Reader, error) {
+	from, official := charset.Lookup(name)
+	switch official {
+	case "", "replacement":
+		return nil, fmt.Errorf("the character set %.40q is not known", name)
+	case UTF8:
+		return transform.NewReader(r, unicode.UTF8BOM.NewDecoder()), nil
+	case "utf-16le":
+		return transform.NewReader(r, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()), nil
+	case "utf-16be":
+		return transform.NewReader(r, unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewDecoder()), nil
+	}
+	return transform.NewReader(r, from.NewDecoder()), nil
+}

@@ -1,0 +1,65 @@
+package fix
+
+import (
+	"go/ast"
+	"slices"
+)
+
+// textReaders are functions that read text, and nothing else, from what they are given.
+var textReaders = []string{"encoding/csv.NewReader", "bufio.NewScanner", "encoding/json.NewDecoder"}
+
+// textFiles opens a file as text where the program reads it as that alone: spreadsheets save text with byte order marks and in other character sets.
+func (m *fixer) textFiles() {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if s, ok := call.Fun.(*ast.SelectorExpr); ok && m.opensFile(s) && m.readAsText(call) {
+			m.fix("the file is read as text", m.replace(s.Sel, "OpenText"))
+		}
+		return true
+	})
+}
+
+func (m *fixer) opensFile(s *ast.SelectorExpr) bool {
+	owner, name := m.hostMember(s)
+	return owner == "Call" && name == "Open"
+}
+
+// readAsText reports whether the program gives what a call opens to readers of text, and to nobody else.
+func (m *fixer) readAsText(call *ast.CallExpr) bool {
+	as, ok := m.parents[call].(*ast.AssignStmt)
+	if !ok || len(as.Rhs) != 1 || len(as.Lhs) != 2 {
+		return false
+	}
+	v := m.variable(as.Lhs[0])
+	if v == nil || !m.setOnce(v, as) {
+		return false
+	}
+	read := false
+	for _, id := range m.usesOf(v) {
+		if id == as.Lhs[0] {
+			continue
+		}
+		to, ok := m.parents[id].(*ast.CallExpr)
+		if !ok || to.Fun == id || !slices.Contains(textReaders, m.calledName(to)) {
+			return false
+		}
+		read = true
+	}
+	return read
+}
+
+// calledName is the import path and the name of a package's function that is called, "" for another.
+func (m *fixer) calledName(call *ast.CallExpr) string {
+	s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	f := m.Info.Uses[s.Sel]
+	if f == nil || f.Pkg() == nil || m.Info.Selections[s] != nil {
+		return ""
+	}
+	return f.Pkg().Path() + "." + f.Name()
+}
