@@ -78,6 +78,11 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 			j.class = agent.ClassExtrinsic // of a caller in a hurry
 			return j
 		}
+	case res.Authored != nil && res.Authored.Plain && heldToTypes(a.program):
+		j.outcome = agent.Failed(agent.ErrTool, res.Authored.Message)
+		if wrong := s.unlike(a.takes); wrong != "" {
+			j.outcome, j.outcome.Authored, e.Authored = agent.Failed(agent.ErrInvalidInput, wrong), true, true
+		}
 	case res.Authored != nil:
 		j.outcome = agent.Failed(res.Authored.Type, res.Authored.Message)
 		limit := a.overasked && res.Authored.Type == agent.ErrResourceExhausted // the program returned the error of its own limit

@@ -26,7 +26,7 @@ import (
 
 // Version is the prompt's version, noted with each artifact. It is metadata: an artifact forged with another version is
 // as good as before.
-const Version = "2026-11-29.v6"
+const Version = "2026-11-30.v7"
 
 // KindRegenerate is a forge after programs that failed. Requests of it count as provider.KindForge.
 const KindRegenerate = "regenerate"

@@ -258,7 +258,7 @@ func (x *exchange) result(a *wire.Answer) Result {
 	case wire.EndValue:
 		r.Value, r.Context = x.endFiles(a.Value), (*agent.ContextChange)(a.Change)
 	case wire.EndAuthored, wire.EndRetriable:
-		r.Authored = &AuthoredError{Type: authoredType(a.Type), Message: a.Message, Retriable: a.End == wire.EndRetriable}
+		r.Authored = &AuthoredError{Type: authoredType(a.Type), Message: a.Message, Retriable: a.End == wire.EndRetriable, Plain: a.Type == agent.ErrTool}
 	case wire.EndFault:
 		r.Failure = engineFault(a.Message)
 	default:

@@ -72,6 +72,7 @@ type Result struct {
 type AuthoredError struct {
 	Type, Message string
 	Retriable     bool // the program says that the same call may succeed later
+	Plain         bool // it has no type of its own: Type is tool_error
 }
 
 // Failure is an end that the program did not author. Type is one of invalid_code, tool_registry_violation,
