@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// A program that compiles is left as it is; so are nil lists where null may be meant.
+// A program that compiles is left as it is, whatever is known of its value: but for a list without a value that it returns where a list or an object is declared.
 func TestFixLeavesPrograms(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -21,8 +22,32 @@ func TestFixLeavesPrograms(t *testing.T) {
 		if _, r := g.Check(source); r != nil {
 			continue
 		}
-		if fixed := g.Fix(source, report.Terms{}); fixed.Text != source || fixed.Fixes != nil || fixed.Faults != nil {
-			t.Errorf("%s is changed: %v, refused: %v", name, fixed.Fixes, fixed.Faults)
+		for _, returns := range []string{"", "array", "object"} {
+			fixed := g.Fix(source, report.Terms{Returns: returns})
+			lists := slices.DeleteFunc(slices.Clone(fixed.Fixes), func(f report.Fix) bool { return returns == "" || !strings.Contains(f.Text, "an empty list is no nil") })
+			if len(lists) < len(fixed.Fixes) || len(fixed.Faults) > 0 || (fixed.Text == source) != (fixed.Fixes == nil) {
+				t.Errorf("%s, which returns %q, is changed: %v, refused: %v", name, returns, fixed.Fixes, fixed.Faults)
+			}
+			if _, r := g.Check(fixed.Text); r != nil {
+				t.Errorf("%s, which returns %q, is refused: %v", name, returns, r)
+			}
+		}
+	}
+}
+
+// What looks at a list without a value as such keeps it, and so do bytes, which are a text in JSON.
+func TestFixLeavesNil(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	for name, source := range map[string]string{
+		"nil first":     program("", "", `var best []int; for i := range 3 { if nil == best { best = make([]int, i) } }; return best, nil`),
+		"by a function": program("", "func none(l []int) bool { return l == nil }", `var l []int; if none(l) { l = append(l, 7) }; return l, nil`),
+		"bytes":         program("", "", `var b []byte; return map[string]any{"b": b}, nil`),
+	} {
+		for _, returns := range []string{"array", "object"} {
+			if fixed := g.Fix(source, report.Terms{Returns: returns}); fixed.Text != source {
+				t.Errorf("%s: changed: %v", name, fixed.Fixes)
+			}
 		}
 	}
 }

@@ -103,12 +103,12 @@ func (m *fixer) nilList(x ast.Expr, found func(v *types.Var, decl ast.Node, typ 
 	if !ok || value != nil || spec.Type == nil {
 		return
 	}
-	if _, isSlice := v.Type().Underlying().(*types.Slice); !isSlice || slices.ContainsFunc(spec.Names, func(id *ast.Ident) bool { return m.comparedToNil(m.variable(id)) }) {
+	if _, isSlice := v.Type().Underlying().(*types.Slice); !isSlice || elemIs(v.Type(), types.Uint8) || m.comparedToNil(v.Type()) {
 		return
 	}
 	g, ok := m.parents[spec].(*ast.GenDecl)
 	if _, local := m.parents[g].(*ast.DeclStmt); ok && local && len(g.Specs) == 1 {
-		found(v, g, m.text(spec.Type))
+		found(v, g, m.text(ast.Unparen(spec.Type)))
 	}
 }
 
@@ -121,7 +121,8 @@ func (m *fixer) emptyLists(decl ast.Node, typ string) {
 	m.fix("an empty list is no nil, which would be null", m.replace(decl, strings.Join(names, ", ")+" := "+strings.Join(values, ", ")))
 }
 
-func (m *fixer) comparedToNil(v *types.Var) bool {
+// comparedToNil reports whether the program compares any list of that type with nil, by whatever name.
+func (m *fixer) comparedToNil(list types.Type) bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		if b, ok := n.(*ast.BinaryExpr); ok && m.variable(b.X) == v && isName(b.Y, "nil") {
