@@ -172,7 +172,7 @@ func (m *fixer) ofText(x ast.Expr) bool {
 	case *ast.BinaryExpr:
 		return m.fromCharacter(e)
 	case *ast.CallExpr:
-		name := m.text(e.Fun)
+		name := m.callee(e)
 		return name == "unicode.ToUpper" || name == "unicode.ToLower" || name == "unicode.ToTitle"
 	}
 	if v == nil {

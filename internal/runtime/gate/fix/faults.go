@@ -232,6 +232,7 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	t := m.Info.TypeOf(x)
 	switch {
 	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(x, types.Typ[types.Int]),
+	case t == nil || types.NewMethodSet(t).Lookup(nil, "Format") != nil:
 		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
 	case verb == "s" && t != nil && elemIs(t, types.Int32) && !isNamed(t):
 		m.fix("characters are a text as string(x)", m.replace(x, "string("+m.text(x)+")"))
@@ -243,14 +244,20 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 }
 
 // formats names the verbs of constant formats that the types of their arguments do not fit, as %d of a float64: what they make is no text that anybody wants.
+// isFailure reports whether a node makes an error: whatever its message looks like, it is not to fail in another way.
+func (m *fixer) isFailure(n ast.Node) bool {
+	c, ok := n.(*ast.CallExpr)
+	return ok && (isError(m.Info.TypeOf(c)) || isName(c.Fun, "panic"))
+}
+
 func (m *fixer) formats() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
-		if !ok || len(c.Args) < 2 || c.Ellipsis.IsValid() || m.text(c.Fun) != "fmt.Sprintf" && m.text(c.Fun) != "fmt.Fprintf" {
+		if !ok || len(c.Args) < 2 || c.Ellipsis.IsValid() || m.callee(c) != "fmt.Sprintf" && m.callee(c) != "fmt.Fprintf" || m.isFailure(m.parents[c]) {
 			return true
 		}
 		args := c.Args
-		if m.text(c.Fun) == "fmt.Fprintf" {
+		if m.callee(c) == "fmt.Fprintf" {
 			args = args[1:]
 		}
 		if strings.ContainsAny(constantText(args[0]), "*[") { // places are counted there

@@ -33,7 +33,7 @@ func (m *fixer) makesList(x ast.Expr, v *types.Var) bool {
 	case *ast.CompositeLit:
 		return true
 	case *ast.CallExpr:
-		return isName(x.Fun, "make") || splits.MatchString(m.text(x.Fun)) || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting.MatchString(m.text(x.Fun)) && m.variable(x.Args[0]) == v
+		return isName(x.Fun, "make") || splits.MatchString(m.callee(x)) || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting.MatchString(m.callee(x)) && m.variable(x.Args[0]) == v
 	}
 	return isName(x, "nil")
 }
@@ -61,7 +61,7 @@ func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
 		i := slices.Index(p.Lhs, ast.Expr(id))
 		return i >= 0 && len(p.Lhs) == len(p.Rhs) && m.makesList(p.Rhs[i], v)
 	case *ast.CallExpr:
-		if isName(p.Fun, "append") || sorting.MatchString(m.text(p.Fun)) {
+		if isName(p.Fun, "append") || sorting.MatchString(m.callee(p)) {
 			as, set := m.parents[p].(*ast.AssignStmt)
 			_, stands := m.parents[p].(*ast.ExprStmt)
 			return p.Args[0] == id && (stands || !set && !isName(p.Fun, "append") || set && len(as.Lhs) == 1 && m.variable(as.Lhs[0]) == v)
@@ -91,7 +91,7 @@ var sorting = regexp.MustCompile(`^(?:sort\.(?:Strings|Ints|Float64s|Slice|Slice
 
 // sorted fixes return sort.Strings(list), nil and list = sort.Strings(list): it changes the list and returns nothing.
 func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
-	c, ok := nearest(path, func(c *ast.CallExpr) bool { return sorting.MatchString(m.text(c.Fun)) })
+	c, ok := nearest(path, func(c *ast.CallExpr) bool { return sorting.MatchString(m.callee(c)) })
 	if !ok || !m.isFresh(m.variable(c.Args[0])) {
 		return false
 	}

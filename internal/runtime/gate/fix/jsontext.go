@@ -32,7 +32,7 @@ func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 	def, value := m.definition(v)
 	write, ok := value.(*ast.CallExpr)
 	st, isStmt := def.(ast.Stmt)
-	if !ok || !isStmt || len(write.Args) == 0 || m.text(write.Fun) != "json.Marshal" && m.text(write.Fun) != "json.MarshalIndent" || m.countText(v.Name()) > 1 {
+	if !ok || !isStmt || len(write.Args) == 0 || m.callee(write) != "json.Marshal" && m.callee(write) != "json.MarshalIndent" || m.countText(v.Name()) > 1 {
 		return nil
 	}
 	list := m.siblings(r)

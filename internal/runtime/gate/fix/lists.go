@@ -160,11 +160,11 @@ func (m *fixer) pointers() {
 		owner, name := m.hostMember(s)
 		from := len(call.Args) // of what it decodes into
 		switch {
-		case owner == "Call" && name == "Bind", m.text(s) == "json.Unmarshal" && len(call.Args) == 2:
+		case owner == "Call" && name == "Bind", m.callee(call) == "json.Unmarshal" && len(call.Args) == 2:
 			from = len(call.Args) - 1
-		case m.text(s) == "fmt.Sscanf":
+		case m.callee(call) == "fmt.Sscanf":
 			from = min(2, from)
-		case m.text(s) == "fmt.Sscan":
+		case m.callee(call) == "fmt.Sscan":
 			from = min(1, from)
 		}
 		for _, into := range call.Args[from:] {
