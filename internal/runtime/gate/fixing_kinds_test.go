@@ -263,6 +263,9 @@ func TestFixRefuses(t *testing.T) {
 		"main makes it":            {"package main\nimport \"recurgent\"\nimport \"os\"\nfunc Run(call *recurgent.Call) (any, error) { return 1.25, nil }\nfunc main() { v, _ := Run(nil); os.Stdout.WriteString(v.(string)) }\n", "not available"},
 		"a power of ints":          {program("", "", `n := 2; return n ** 3, nil`), "math.Pow"},
 		"a power of a power":       {program("", "", `x := 2.0; return x ** 3.0 ** 2.0, nil`), "math.Pow"},
+		"steps and an int":         {program("", "", `m, n := map[string]any{}, 0; for range 2 { m["a"]++; if m["a"] == 2 { n++ } }; return n, nil`), "non-numeric"},
+		"a sum in a switch":        {program("", "", `m, f := map[string]any{}, 3.0; m["s"] += f; switch m["s"] { case 3: return 1, nil }`), "mismatched types"},
+		"sums that have to equal":  {program("reflect", "", `m, f := map[string]any{}, 3.0; m["s"] += f; return reflect.DeepEqual(m, map[string]any{"s": 3}), nil`), "mismatched types"},
 		"a nil list": {program("", "", `n := call.Arg(0, "n").(int); var l []int // null where there is none
 for i := range n { l = append(l, i) }; if n > 2 { return l, nil }`), "which is null"},
 	} {
