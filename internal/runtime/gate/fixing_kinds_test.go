@@ -266,6 +266,9 @@ func TestFixRefuses(t *testing.T) {
 		"steps and an int":         {program("", "", `m, n := map[string]any{}, 0; for range 2 { m["a"]++; if m["a"] == 2 { n++ } }; return n, nil`), "non-numeric"},
 		"a sum in a switch":        {program("", "", `m, f := map[string]any{}, 3.0; m["s"] += f; switch m["s"] { case 3: return 1, nil }`), "mismatched types"},
 		"sums that have to equal":  {program("reflect", "", `m, f := map[string]any{}, 3.0; m["s"] += f; return reflect.DeepEqual(m, map[string]any{"s": 3}), nil`), "mismatched types"},
+		"reversed, and as it was":  {program("slices strings", "", `l := strings.Fields("a b"); s := strings.Join(slices.Reverse(l), " "); return s == strings.Join(l, " "), nil`), "used as value"},
+		"reversed in a loop":       {program("slices strings", "", `l, out := []string{"a", "b"}, ""; for range 2 { out += strings.Join(slices.Reverse(l), "") }; return out, nil`), "used as value"},
+		"sorted by a function":     {program("slices", "", `l := []int{2, 1}; f := func() []int { return slices.Reverse(l) }; return []any{f(), f()}, nil`), "used as value"},
 		"a nil list": {program("", "", `n := call.Arg(0, "n").(int); var l []int // null where there is none
 for i := range n { l = append(l, i) }; if n > 2 { return l, nil }`), "which is null"},
 	} {

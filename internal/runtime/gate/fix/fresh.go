@@ -95,25 +95,20 @@ func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 	if !ok || !m.isFresh(m.variable(c.Args[0])) {
 		return false
 	}
-	list := m.text(c.Args[0])
-	if st := m.evaluates(c); st != nil && st.Pos() != c.Pos() && m.parents[c] != st && m.mentionsIn(st, m.variable(c.Args[0])) == m.mentionsIn(c, m.variable(c.Args[0])) && !m.callsBefore(st, c) {
-		return m.fix(m.text(c.Fun)+" returns nothing", m.before(st, m.text(c)+"\n"), m.replace(c, list))
+	list, note := m.text(c.Args[0]), m.text(c.Fun)+" returns nothing"
+	if p, ok := m.parents[c].(*ast.AssignStmt); ok {
+		return p.Tok == token.ASSIGN && len(p.Lhs) == 1 && m.text(p.Lhs[0]) == list && m.fix(note, m.replace(p, m.text(c)))
 	}
-	switch p := m.parents[c].(type) {
-	case *ast.ReturnStmt:
-		return p.Results[0] == c && m.fix(m.text(c.Fun)+" returns nothing", m.before(p, m.text(c)+"\n"), m.replace(c, list))
-	case *ast.AssignStmt:
-		return p.Tok == token.ASSIGN && len(p.Lhs) == 1 && m.text(p.Lhs[0]) == list && m.fix(m.text(c.Fun)+" returns nothing", m.replace(p, m.text(c)))
-	}
-	return false
+	st := m.evaluates(c)
+	return st != nil && st.Pos() != c.Pos() && m.isLast(c, st) && !m.callsBefore(st, c) && m.fix(note, m.before(st, m.text(c)+"\n"), m.replace(c, list))
 }
 
-// mentionsIn counts how often a node names a variable.
-func (m *fixer) mentionsIn(n ast.Node, v *types.Var) (times int) {
-	for _, id := range m.usesOf(v) {
-		if n.Pos() <= id.Pos() && id.End() <= n.End() {
-			times++
-		}
+// isLast reports whether the program does not look at the list that a call changes within the rest of the statement or after it: the author may take it for a copy.
+func (m *fixer) isLast(c *ast.CallExpr, st ast.Stmt) bool {
+	_, returns := st.(*ast.ReturnStmt)
+	t, _ := m.resultsOf(st)
+	if _, declared := m.parents[t].(*ast.FuncDecl); (!returns || !declared) && m.repeats(st) {
+		return false
 	}
 	return times
 }
