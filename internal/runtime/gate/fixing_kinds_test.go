@@ -269,6 +269,8 @@ func TestFixRefuses(t *testing.T) {
 		"reversed, and as it was":  {program("slices strings", "", `l := strings.Fields("a b"); s := strings.Join(slices.Reverse(l), " "); return s == strings.Join(l, " "), nil`), "used as value"},
 		"reversed in a loop":       {program("slices strings", "", `l, out := []string{"a", "b"}, ""; for range 2 { out += strings.Join(slices.Reverse(l), "") }; return out, nil`), "used as value"},
 		"sorted by a function":     {program("slices", "", `l := []int{2, 1}; f := func() []int { return slices.Reverse(l) }; return []any{f(), f()}, nil`), "used as value"},
+		"a base, or bits":          {program("strconv", "", `n, err := strconv.ParseInt("10", 32); return n, err`), "not enough arguments"},
+		"two hidden results":       {head + "func two() (int, error) { return 2, recurgent.Fail(\"a\", \"b\") }\nfunc Run(call *recurgent.Call) (value any, err error) { if value, err := two(); err != nil { _ = value; return }; return }\n", "not in scope"},
 		"a nil list": {program("", "", `n := call.Arg(0, "n").(int); var l []int // null where there is none
 for i := range n { l = append(l, i) }; if n > 2 { return l, nil }`), "which is null"},
 	} {
