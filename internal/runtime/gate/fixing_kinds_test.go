@@ -159,6 +159,7 @@ func TestFixKinds(t *testing.T) {
 		{name: "bits of numbers", source: program("strconv", "", `n, err := strconv.ParseInt("101", 2); if err != nil { return nil, err }; f, err := strconv.ParseFloat("1"); return []any{n, f}, err`), want: []string{`strconv.ParseInt("101", 2, 64)`, `strconv.ParseFloat("1", 64)`}},
 		{name: "reversed within", source: program("slices strings", "", `l := strings.Fields("a b"); return strings.Join(slices.Reverse(l), " "), nil`), want: []string{"slices.Reverse(l)\n", `strings.Join(l, " ")`}},
 		{name: "a class of characters", source: program("regexp", "", "return regexp.MustCompile(\"\\D+\").ReplaceAllString(\"a1\", \"\"), nil"), want: []string{`"\\D+"`}},
+		{name: "a word of a regular expression", source: program("regexp", "", "return regexp.MustCompile(\"\\b\\w+\\\\.\\x41\\b\").FindString(\"a.A\"), nil"), want: []string{`"\\b\\w+\\.\x41\\b"`}},
 		{name: "a step of the memory", source: run(`m, _ := call.Context["m"].(map[string]any); m["a"]++; return m, nil`), want: []string{`m["a"] = recurgent.Or(m["a"], 0.0).(float64) + 1`}},
 
 		// Layouts.
@@ -270,6 +271,7 @@ func TestFixRefuses(t *testing.T) {
 		"reversed in a loop":       {program("slices strings", "", `l, out := []string{"a", "b"}, ""; for range 2 { out += strings.Join(slices.Reverse(l), "") }; return out, nil`), "used as value"},
 		"sorted by a function":     {program("slices", "", `l := []int{2, 1}; f := func() []int { return slices.Reverse(l) }; return []any{f(), f()}, nil`), "used as value"},
 		"a base, or bits":          {program("strconv", "", `n, err := strconv.ParseInt("10", 32); return n, err`), "not enough arguments"},
+		"a backslash in a text":    {program("regexp", "", `return regexp.MustCompile("a").ReplaceAllString("a", "\-"), nil`), "unknown escape"},
 		"two hidden results":       {head + "func two() (int, error) { return 2, recurgent.Fail(\"a\", \"b\") }\nfunc Run(call *recurgent.Call) (value any, err error) { if value, err := two(); err != nil { _ = value; return }; return }\n", "not in scope"},
 		"a nil list": {program("", "", `n := call.Arg(0, "n").(int); var l []int // null where there is none
 for i := range n { l = append(l, i) }; if n > 2 { return l, nil }`), "which is null"},
