@@ -272,6 +272,7 @@ func TestFixRefuses(t *testing.T) {
 		"sorted by a function":     {program("slices", "", `l := []int{2, 1}; f := func() []int { return slices.Reverse(l) }; return []any{f(), f()}, nil`), "used as value"},
 		"a base, or bits":          {program("strconv", "", `n, err := strconv.ParseInt("10", 32); return n, err`), "not enough arguments"},
 		"a backslash in a text":    {program("regexp", "", `return regexp.MustCompile("a").ReplaceAllString("a", "\-"), nil`), "unknown escape"},
+		"numbers as characters":    {program("", "", `s := ""; for _, n := range []int32{65} { s += n }; return s, nil`), "mismatched types"},
 		"two hidden results":       {head + "func two() (int, error) { return 2, recurgent.Fail(\"a\", \"b\") }\nfunc Run(call *recurgent.Call) (value any, err error) { if value, err := two(); err != nil { _ = value; return }; return }\n", "not in scope"},
 		"a nil list": {program("", "", `n := call.Arg(0, "n").(int); var l []int // null where there is none
 for i := range n { l = append(l, i) }; if n > 2 { return l, nil }`), "which is null"},

@@ -97,7 +97,7 @@ func (m *fixer) constant(tv types.TypeAndValue, to types.Type) string {
 	case isError(to) && isString(tv.Type):
 		return "errors.New(" + tv.Value.ExactString() + ")"
 	case !ok || isNamed(to):
-	case isString(tv.Type) && (isBasic(to, types.Int32) || isBasic(to, types.Uint8) && c < utf8.RuneSelf):
+	case isString(tv.Type) && (isRune(to) || isBasic(to, types.Uint8) && c < utf8.RuneSelf):
 		return strconv.QuoteRune(c)
 	case isBasic(tv.Type, types.UntypedRune) && isString(to):
 		return strconv.Quote(string(c))
@@ -151,11 +151,11 @@ func (m *fixer) madeInt(x ast.Expr) bool {
 
 // convertedText converts to and from texts.
 func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) string {
-	characters := func(t types.Type) bool { return elemIs(t, types.Uint8) || elemIs(t, types.Int32) }
+	characters := func(t types.Type) bool { return elemIs(t, types.Uint8) || areRunes(t) }
 	switch {
 	case isString(to) && characters(from), isString(from) && characters(to):
 		return m.typeText(to) + "(" + text + ")"
-	case isString(to) && isBasic(from, types.Int32) && m.ofText(x):
+	case isString(to) && isRune(from) && m.ofText(x):
 		return "string(" + text + ")"
 	case isError(to) && isString(from):
 		return "errors.New(" + text + ")"
@@ -168,7 +168,7 @@ func (m *fixer) ofText(x ast.Expr) bool {
 	v, found := m.variable(x), false
 	switch e := ast.Unparen(x).(type) {
 	case *ast.IndexExpr:
-		return elemIs(m.Info.TypeOf(e.X), types.Int32)
+		return areRunes(m.Info.TypeOf(e.X))
 	case *ast.BinaryExpr:
 		return m.fromCharacter(e)
 	case *ast.CallExpr:
@@ -181,7 +181,7 @@ func (m *fixer) ofText(x ast.Expr) bool {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		if r, ok := n.(*ast.RangeStmt); ok && r.Value != nil && m.variable(r.Value) == v {
 			t := m.Info.TypeOf(r.X)
-			found = t != nil && (isString(t) || elemIs(t, types.Int32))
+			found = t != nil && (isString(t) || areRunes(t))
 		}
 		if as, ok := n.(*ast.AssignStmt); ok {
 			for _, l := range as.Lhs {

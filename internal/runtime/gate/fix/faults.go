@@ -234,7 +234,7 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(x, types.Typ[types.Int]),
 	case t == nil || types.NewMethodSet(t).Lookup(nil, "Format") != nil:
 		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
-	case verb == "s" && t != nil && elemIs(t, types.Int32) && !isNamed(t):
+	case verb == "s" && areRunes(t) && !isNamed(t):
 		m.fix("characters are a text as string(x)", m.replace(x, "string("+m.text(x)+")"))
 	case strings.Contains("dco", verb) && isFloat(t), strings.Contains("fFeEgG", verb) && isWhole(t):
 		m.name(x, clip(m.text(x))+" is a "+m.typeText(t)+", which "+format+" does not fit: %d is for integers, %g for float64")
