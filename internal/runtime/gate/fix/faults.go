@@ -127,8 +127,9 @@ func (m *fixer) numbersAsTexts() {
 
 // Of what stands in the place of code: words that say so, and the three dots of what goes on alike, which begin a sentence elsewhere.
 var (
-	placeholder = regexp.MustCompile(`^(?:TODO|FIXME)\b[:( ]*(?i:implement|add|write|handle|fill|complete)|(?i)\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\b|^(?:...|…)? ?implement (?:this|it|me|here|the logic)\b|` +
-		`^(?:\.\.\.|…) ?(?:the )?(?:rest|remaining|omitted|existing code|other (?:code|cases|functions|fields))\b|\b(?:rest|remainder) of the (?:code|implementation|function|program|logic)\b`)
+	placeholder = regexp.MustCompile(`(?i)^(?:TODO|FIXME)\b[:( ]*(?:implement|write|fill|complete)|\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\W*$|^(?:\.\.\.|…)? ?implement (?:this|it|me|here|the logic)(?: here)?\W*$|` +
+		`^(?:\.\.\.|…) ?(?:the )?(?:rest|remaining|omitted|existing code|other (?:code|cases|functions|fields))\b|` +
+		`^(?:\.\.\.|…)? ?(?:the )?(?:rest|remainder) of (?:the|your) (?:code|implementation|function|program|logic)(?: (?:goes|is|remains|stays))?(?: (?:here|unchanged|omitted|the same|as before))?\W*$`)
 	andSoOn = regexp.MustCompile(`^(?:\.\.\.|…)`)
 )
 
