@@ -14,7 +14,7 @@ func (m *fixer) hiddenFields() {
 			return true
 		}
 		s, ok := c.Fun.(*ast.SelectorExpr)
-		if !ok || s.Sel.Name != "Unmarshal" && s.Sel.Name != "Decode" && s.Sel.Name != "Bind" {
+		if !ok || !m.decodes(s) {
 			return true
 		}
 		p, ok := m.Info.TypeOf(c.Args[len(c.Args)-1]).(*types.Pointer)
@@ -28,9 +28,16 @@ func (m *fixer) hiddenFields() {
 	})
 }
 
+// decodes reports whether a function fills its last argument with JSON.
+func (m *fixer) decodes(s *ast.SelectorExpr) bool {
+	f, ok := m.Info.Uses[s.Sel].(*types.Func)
+	return ok && (ofHost(f) && f.Name() == "Bind" || f.Pkg() != nil && f.Pkg().Path() == "encoding/json" && (f.Name() == "Unmarshal" || f.Name() == "Decode"))
+}
+
 // hiddenField returns a field of a struct of the program, or of one in it, that has none but in small letters, and that the program only reads.
 func (m *fixer) hiddenField(t types.Type, seen map[types.Type]bool) *types.Var {
-	if seen[t] || types.NewMethodSet(types.NewPointer(t)).Lookup(nil, "UnmarshalJSON") != nil {
+	methods := types.NewMethodSet(types.NewPointer(t))
+	if seen[t] || methods.Lookup(nil, "UnmarshalJSON") != nil || methods.Lookup(nil, "UnmarshalText") != nil {
 		return nil
 	}
 	seen[t] = true
