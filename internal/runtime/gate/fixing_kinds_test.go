@@ -274,6 +274,8 @@ func TestFixRefuses(t *testing.T) {
 		"a backslash in a text":    {program("regexp", "", `return regexp.MustCompile("a").ReplaceAllString("a", "\-"), nil`), "unknown escape"},
 		"numbers as characters":    {program("", "", `s := ""; for _, n := range []int32{65} { s += n }; return s, nil`), "mismatched types"},
 		"two hidden results":       {head + "func two() (int, error) { return 2, recurgent.Fail(\"a\", \"b\") }\nfunc Run(call *recurgent.Call) (value any, err error) { if value, err := two(); err != nil { _ = value; return }; return }\n", "not in scope"},
+		"twice the number":         {program("", "", `return double(21), nil`), "undefined: double"},
+		"all arguments, or one":    {"package tool\nfunc Run(args []any) (any, error) { return args[0], nil }\n", "func Run(call *recurgent.Call)"},
 		"a nil list": {program("", "", `n := call.Arg(0, "n").(int); var l []int // null where there is none
 for i := range n { l = append(l, i) }; if n > 2 { return l, nil }`), "which is null"},
 	} {

@@ -232,8 +232,8 @@ var verbs = regexp.MustCompile(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
 func (m *fixer) fits(x ast.Expr, format, verb string) {
 	t := m.Info.TypeOf(x)
 	switch {
-	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(x, types.Typ[types.Int]),
 	case t == nil || types.NewMethodSet(t).Lookup(nil, "Format") != nil:
+	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(x, types.Typ[types.Int]),
 		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
 	case verb == "s" && areRunes(t) && !isNamed(t):
 		m.fix("characters are a text as string(x)", m.replace(x, "string("+m.text(x)+")"))
@@ -244,13 +244,13 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	}
 }
 
-// formats names the verbs of constant formats that the types of their arguments do not fit, as %d of a float64: what they make is no text that anybody wants.
 // isFailure reports whether a node makes an error: whatever its message looks like, it is not to fail in another way.
 func (m *fixer) isFailure(n ast.Node) bool {
 	c, ok := n.(*ast.CallExpr)
 	return ok && (isError(m.Info.TypeOf(c)) || isName(c.Fun, "panic"))
 }
 
+// formats names the verbs of constant formats that the types of their arguments do not fit, as %d of a float64: what they make is no text that anybody wants.
 func (m *fixer) formats() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)

@@ -110,5 +110,7 @@ func (m *fixer) isLast(c *ast.CallExpr, st ast.Stmt) bool {
 	if _, declared := m.parents[t].(*ast.FuncDecl); (!returns || !declared) && m.repeats(st) {
 		return false
 	}
-	return times
+	return !slices.ContainsFunc(m.usesOf(m.variable(c.Args[0])), func(id *ast.Ident) bool {
+		return id.Pos() >= st.Pos() && (id.Pos() < c.Pos() || id.Pos() >= c.End())
+	})
 }

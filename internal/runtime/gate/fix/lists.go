@@ -125,8 +125,8 @@ func (m *fixer) emptyLists(decl ast.Node, typ string) {
 func (m *fixer) comparedToNil(list types.Type) bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
-		if b, ok := n.(*ast.BinaryExpr); ok && m.variable(b.X) == v && isName(b.Y, "nil") {
-			found = true
+		if b, ok := n.(*ast.BinaryExpr); ok {
+			found = found || isName(b.Y, "nil") && types.Identical(m.Info.TypeOf(b.X), list) || isName(b.X, "nil") && types.Identical(m.Info.TypeOf(b.Y), list)
 		}
 		return !found
 	})

@@ -58,6 +58,9 @@ func (t *tracer) from(e ast.Expr) origin {
 		}
 		return from
 	case *ast.CallExpr:
+		if t.Info.Types[e.Fun].IsType() && isEmptyInterface(t.Info.TypeOf(e.Fun)) {
+			return t.value(e.Args[0])
+		}
 		return t.answer(e)
 	}
 	return ofProgram
