@@ -35,14 +35,18 @@ func TestFixLeavesPrograms(t *testing.T) {
 	}
 }
 
-// What looks at a list without a value as such keeps it, and so do bytes, which are a text in JSON.
-func TestFixLeavesNil(t *testing.T) {
+// Where a list or an object is declared, too, a list without a value that the program looks at as such keeps it, as do bytes, which are a text in JSON; and so does
+// the JSON of what is another value by then.
+func TestFixLeavesValues(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
 	for name, source := range map[string]string{
-		"nil first":     program("", "", `var best []int; for i := range 3 { if nil == best { best = make([]int, i) } }; return best, nil`),
-		"by a function": program("", "func none(l []int) bool { return l == nil }", `var l []int; if none(l) { l = append(l, 7) }; return l, nil`),
-		"bytes":         program("", "", `var b []byte; return map[string]any{"b": b}, nil`),
+		"nil first":               program("", "", `var best []int; for i := range 3 { if nil == best { best = make([]int, i) } }; return best, nil`),
+		"by a function":           program("", "func none(l []int) bool { return l == nil }", `var l []int; if none(l) { l = append(l, 7) }; return l, nil`),
+		"bytes":                   program("", "", `var b []byte; return map[string]any{"b": b}, nil`),
+		"JSON made by a function": program("encoding/json", "var n = 0\nfunc next() []int { n++; return []int{n} }", `b, err := json.Marshal(next()); if err != nil { return nil, err }; return string(b), nil`),
+		"JSON, then a function":   program("encoding/json", "", `m := map[string]any{"a": 1}; bad := func() bool { m["a"] = 2; return false }; b, err := json.Marshal(m); if err != nil || bad() { return nil, err }; return string(b), nil`),
+		"JSON before a change":    program("encoding/json", "", `m := map[string]any{"a": 1}; defer delete(m, "a"); b, err := json.Marshal(m); if err != nil { return nil, err }; return string(b), nil`),
 	} {
 		for _, returns := range []string{"array", "object"} {
 			if fixed := g.Fix(source, report.Terms{Returns: returns}); fixed.Text != source {
@@ -116,8 +120,6 @@ func TestFixLeavesAmbiguity(t *testing.T) {
 		"a nil map by a function":    {program("", "func empty(m map[string]int) bool { return m == nil }", `var m map[string]int; e := empty(m); if !e { m["a"] = 1 }; return e, nil`), true},
 		"an error and its cause":     {program("errors fmt", "const format = \"x: %w\"\nvar cause = errors.New(\"c\")\nfunc read(c *recurgent.Call) error { if _, ok := c.Arg(0, \"s\").(string); !ok { return fmt.Errorf(format, cause) }; return nil }", `return errors.Is(read(call), cause), nil`), true},
 		"a table, not an argument":   {program("errors", "var table = []int{1}", `n, ok := call.Arg(0, "n").(float64); if !ok || len(table) == 0 { return nil, errors.New("no table") }; return n, nil`), true},
-		"JSON made by a function":    {program("encoding/json", "var n = 0\nfunc next() []int { n++; return []int{n} }", `b, err := json.Marshal(next()); if err != nil { return nil, err }; return string(b), nil`), true},
-		"JSON before a change":       {program("encoding/json", "", `m := map[string]any{"a": 1}; defer delete(m, "a"); b, err := json.Marshal(m); if err != nil { return nil, err }; return string(b), nil`), true},
 		"an int in an object":        {program("fmt", "", `m := map[string]any{"a": 1.5}; m["id"] = 12345678; sum := 0.0; for _, k := range []string{"a"} { sum += m[k].(float64) }; return fmt.Sprint(m["id"], sum), nil`), true},
 		"a message that is read":     {program("errors strings", "func find() error { return errors.New(\"not_found: no key\") }", `if strings.HasPrefix(find().Error(), "not_found") { return "default", nil }`), true},
 		"comments of good programs":  {program("", "", "// Todo items are kept in the session's memory.\n// ... then the result is rounded\n// Leave other characters unchanged.\n// The rest of the line goes here, as before.\n// placeholder for an empty cell\nreturn 1, nil"), true},

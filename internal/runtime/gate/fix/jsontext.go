@@ -12,7 +12,7 @@ func (m *fixer) jsonTexts() {
 		return
 	}
 	ast.Inspect(run.Body, func(n ast.Node) bool {
-		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 2 {
+		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 2 && !m.checker.Spent() {
 			if value := m.marshalled(r); value != nil {
 				m.fix("the value is returned, not its JSON", m.replace(r.Results[0], m.text(value)))
 			}
@@ -41,7 +41,7 @@ func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 		return nil
 	}
 	for _, between := range list[from+1 : slices.Index(list, ast.Stmt(r))] {
-		if s, ok := between.(*ast.IfStmt); !ok || s.Init != nil || s.Else != nil || !m.fails(s.Body) && !m.passes(s.Body) {
+		if s, ok := between.(*ast.IfStmt); !ok || s.Init != nil || s.Else != nil || !m.isPlain(s.Cond) || !m.fails(s.Body) && !m.passes(s.Body) {
 			return nil
 		}
 	}
