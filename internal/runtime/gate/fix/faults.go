@@ -53,10 +53,13 @@ func (m *fixer) fractions() {
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		var x, y ast.Expr
+		if len(m.named) >= maxNotes {
+			return false
+		}
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			tv := m.Info.Types[n]
-			if n.Op == token.QUO && tv.Value == nil && isWhole(tv.Type) && !isNamed(tv.Type) && !m.isPlace(n) && !m.roundsUp(n) && !m.isClock(n) {
+			if n.Op == token.QUO && tv.Value == nil && isWhole(tv.Type) && !isNamed(tv.Type) && !m.roundsUp(n) && !m.isClock(n) && (m.checker.Spent() || !m.isPlace(n)) {
 				x, y = n.X, n.Y
 			}
 		case *ast.AssignStmt:
@@ -64,7 +67,7 @@ func (m *fixer) fractions() {
 				x, y = n.Lhs[0], n.Rhs[0]
 			}
 		}
-		if x != nil && !m.hasRemainder(x, y) {
+		if x != nil && (m.checker.Spent() || !m.hasRemainder(x, y)) {
 			m.name(n, clip(m.text(n))+" drops the fraction: numbers of JSON are float64, divide those; write int(a) / int(b) of float64 variables to drop it")
 		}
 		return true
