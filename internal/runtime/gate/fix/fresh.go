@@ -61,10 +61,13 @@ func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
 		i := slices.Index(p.Lhs, ast.Expr(id))
 		return i >= 0 && len(p.Lhs) == len(p.Rhs) && m.makesList(p.Rhs[i], v)
 	case *ast.CallExpr:
-		if isName(p.Fun, "append") || sorting.MatchString(m.callee(p)) {
+		if isName(p.Fun, "append") {
 			as, set := m.parents[p].(*ast.AssignStmt)
 			_, stands := m.parents[p].(*ast.ExprStmt)
-			return p.Args[0] == id && (stands || !set && !isName(p.Fun, "append") || set && len(as.Lhs) == 1 && m.variable(as.Lhs[0]) == v)
+			return p.Args[0] == id && (stands || set && len(as.Lhs) == 1 && m.variable(as.Lhs[0]) == v)
+		}
+		if sorting.MatchString(m.callee(p)) {
+			return p.Args[0] == id
 		}
 		return readers.MatchString(m.text(p.Fun))
 	}
@@ -96,8 +99,8 @@ func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 		return false
 	}
 	list, note := m.text(c.Args[0]), m.text(c.Fun)+" returns nothing"
-	if p, ok := m.parents[c].(*ast.AssignStmt); ok {
-		return p.Tok == token.ASSIGN && len(p.Lhs) == 1 && m.text(p.Lhs[0]) == list && m.fix(note, m.replace(p, m.text(c)))
+	if p, ok := m.parents[c].(*ast.AssignStmt); ok && p.Tok == token.ASSIGN && len(p.Lhs) == 1 && m.text(p.Lhs[0]) == list {
+		return m.fix(note, m.replace(p, m.text(c)))
 	}
 	st := m.evaluates(c)
 	return st != nil && st.Pos() != c.Pos() && m.isLast(c, st) && !m.callsBefore(st, c) && m.fix(note, m.before(st, m.text(c)+"\n"), m.replace(c, list))
@@ -106,11 +109,18 @@ func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 // isLast reports whether the program does not look at the list that a call changes within the rest of the statement or after it: the author may take it for a copy.
 func (m *fixer) isLast(c *ast.CallExpr, st ast.Stmt) bool {
 	_, returns := st.(*ast.ReturnStmt)
-	t, _ := m.resultsOf(st)
-	if _, declared := m.parents[t].(*ast.FuncDecl); (!returns || !declared) && m.repeats(st) {
+	if m.inLiteral(st) || !returns && m.repeats(st) {
 		return false
 	}
 	return !slices.ContainsFunc(m.usesOf(m.variable(c.Args[0])), func(id *ast.Ident) bool {
-		return id.Pos() >= st.Pos() && (id.Pos() < c.Pos() || id.Pos() >= c.End())
+		within := c.Pos() <= id.Pos() && id.End() <= c.End()
+		return !within && (id.Pos() >= st.Pos() || m.inLiteral(id))
 	})
+}
+
+// inLiteral reports whether a node is in a function literal.
+func (m *fixer) inLiteral(n ast.Node) bool {
+	t, _ := m.resultsOf(n)
+	_, literal := m.parents[t].(*ast.FuncLit)
+	return literal
 }
