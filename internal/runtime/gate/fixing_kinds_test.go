@@ -79,10 +79,8 @@ func TestFixKinds(t *testing.T) {
 		{name: "a float64 where an int has to stand", source: program("math strconv", "", `x := 2.0; l := make([]int, math.Ceil(x/2)); l[x-2] = math.Round(x); return strconv.Itoa(x), nil`),
 			want: []string{"recurgent.As(math.Ceil(x/2), 0).(int)", "l[recurgent.As(x-2, 0).(int)] = recurgent.As(math.Round(x), 0).(int)", "strconv.Itoa(recurgent.As(x, 0).(int))"}},
 		{name: "a sum of whole numbers", source: run(`sum := 0; for _, v := range call.Arg(0, "l").([]any) { f := v.(float64); sum += f }; return sum, nil`), want: []string{"sum = recurgent.Must(float64(sum)+(f), 0).(int)"}},
-		{name: "a default that is an int", source: run(`n, ok := 20, false; if v := call.Arg(0, "n"); v != nil { n, ok = v.(float64); if !ok { return nil, recurgent.Fail("a", "b") } }; return n, nil`), want: []string{"n, ok = recurgent.As(v, 0).(int)"}},
 		{name: "the remainder of float64", source: run(`n := call.Arg(0, "n").(float64); for _, c := range []float64{25, 10} { n = n % c }; return n, nil`), want: []string{"n = float64(recurgent.As(n, 0).(int) % recurgent.As(c, 0).(int))"}},
 		{name: "hours", source: program("time", "", `n := call.Arg(0, "n").(float64); h := 2; d := h * 24 * time.Hour; d += time.Minute * n; return d.String(), nil`), want: []string{"time.Duration(h*24) * time.Hour", "time.Minute * time.Duration(recurgent.Must(n, 0).(int))"}},
-		{name: "a power", source: run(`r, n := call.Arg(0, "r").(float64), call.Arg(1, "n").(float64); return 100 * (1 + r) ** n / 2, nil`), want: []string{"100 * math.Pow((1+r), n) / 2"}},
 		{name: "%d of a float64", source: program("fmt", "", `n := call.Arg(0, "n").(float64); return fmt.Sprintf("%d of %.1f %s", n, len(call.Args), "a"), nil`), want: []string{"recurgent.Must(n, 0).(int), float64(len(call.Args))"}},
 		{name: "a condition", source: run(`m := call.Arg(0, "m").(map[string]any); if !m["a"] { return 1, nil }; if m["b"] { return 2, nil }`), want: []string{`!recurgent.Must(m["a"], false).(bool)`, `if recurgent.Must(m["b"], false).(bool) {`}},
 		{name: "append", source: run("l := []string{}\nl.append(\"b\")\nappend(l, \"a\")\nreturn sort.Strings(l), nil"), want: []string{`l = append(l, "b")`, `l = append(l, "a")`, "sort.Strings(l)\n\treturn l, nil"}},
@@ -146,7 +144,6 @@ func TestFixKinds(t *testing.T) {
 		{name: "a method", source: head + "type Tool struct{}\n\nfunc (t *Tool) Run(call *recurgent.Call) (any, error) { return 1, nil }\n", want: []string{"return new(Tool).Run(call)"}},
 		{name: "all arguments", terms: declared, source: "package tool\n\nfunc run(args map[string]any) (any, error) { return []any{args[\"text\"], args[\"n\"]}, nil }\n", want: []string{`args["text"] = v`, `v := call.Arg(1, "n"); v != nil`}},
 		{name: "parts", source: program("strings", "", `for _, l := range []string{"a=1"} { k, v := strings.SplitN(l, "=", 2); return []string{k, v}, nil }`), want: []string{"if len(parts) != 2 {", "k, v := parts[0], parts[1]"}},
-		{name: "a step before", source: run("n := 0\n++n\nfor i := 0; i < 3; ++i {\nn += i\n}\nreturn n, nil"), want: []string{"\tn++\n", "i++ {"}},
 		{name: "time as a variable", source: program("time", "", `time, err := time.Parse("2006-01-02", "2024-01-02"); if err != nil { return nil, err }; return time.Add(time.Duration(2) * 24 * time.Hour).Hour(), nil`), want: []string{"timeValue.Add(time.Duration(2) * 24 * time.Hour).Hour()"}},
 		{name: "the rest of a quotient", source: run(`n, ok := call.Arg(0, "n").(float64); if !ok { return nil, recurgent.Fail("a", "b") }; return []int{int(n / 3600), int(n%3600) / 60, int(n % 60)}, nil`), want: []string{"int(recurgent.Must(n, 0).(int)%3600) / 60"}},
 
