@@ -33,6 +33,8 @@ func TestFixKinds(t *testing.T) {
 		{name: "of another tool", source: run(`return call.Tool("t").Call("m").Value.([]int), nil`), want: []string{`recurgent.As(call.Tool("t").Call("m").Value, []int{}).([]int)`}},
 		{name: "by way of a function", source: program("", "func whole(v any) int { n, ok := v.(int); if !ok { return -1 }; return n }", `return whole(call.Arg(0, "n")), nil`), want: []string{"recurgent.Maybe(v, 0).(int)"}},
 		{name: "decoded by the program", source: program("encoding/json", "", `var v map[string]any; _ = json.Unmarshal([]byte("{}"), &v); return v["n"].(int), nil`), want: []string{`recurgent.As(v["n"], 0).(int)`}},
+		{name: "bound by the program", source: run(`var in struct{ L []map[string]any }; if err := call.Bind(&in); err != nil { return nil, err }; for _, o := range in.L { if n, ok := o["n"].(int); ok { return n, nil } }`), want: []string{`recurgent.Maybe(o["n"], 0).(int)`}},
+		{name: "%d of a value of JSON", source: program("fmt", "", `return fmt.Sprintf("%d items", call.Arg(0, "n")), nil`), want: []string{`recurgent.Must(call.Arg(0, "n"), 0).(int)`}},
 		{name: "a switch", source: run(`switch v := call.Arg(0, "v").(type) { case int: return v, nil; case string: return v, nil }`), want: []string{`switch v := recurgent.Case(call.Arg(0, "v"), 0).(type)`}},
 		{name: "an int or an error", source: bare("n, ok := call.Arg(0, \"n\").(int)\nif !ok || n < 1 { return nil, recurgent.Fail(\"a\", \"b\") }\nreturn n, nil"), want: []string{`recurgent.As(call.Arg(0, "n"), 0).(int)`}},
 		{name: "arithmetic", source: run(`total := 0; for _, v := range call.Arg(0, "l").([]any) { total += v }; return total, nil`), want: []string{"total += recurgent.Must(v, 0).(int)"}},

@@ -238,6 +238,10 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	case t == nil || types.NewMethodSet(t).Lookup(nil, "Format") != nil:
 	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(x, types.Typ[types.Int]),
 		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
+	case strings.Contains("dco", verb) && isEmptyInterface(t):
+		if _, json := m.isJSON(x); json {
+			m.convert(x, types.Typ[types.Int])
+		}
 	case verb == "s" && areRunes(t) && !isNamed(t):
 		m.fix("characters are a text as string(x)", m.replace(x, "string("+m.text(x)+")"))
 	case strings.Contains("dco", verb) && isFloat(t), strings.Contains("fFeEgG", verb) && isWhole(t):
