@@ -45,7 +45,7 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	switch {
 	case isEmptyInterface(from):
 		return m.convertedJSON(x, to)
-	case isNamed(from) || isNamed(to) && !isError(to):
+	case isNamed(from) || isNamed(to):
 		return ""
 	case (isBasic(from, types.Int) || isBasic(from, types.Int64)) && isBasic(to, types.Float64):
 		if m.quotient(x) {
@@ -72,6 +72,10 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 		return "[]byte(" + text + ".Body)"
 	case isCalendar(from) && types.Identical(to, types.Typ[types.Int]):
 		return "int(" + text + ")"
+	case isError(to) && isString(from) && !isNamed(from):
+		if _, returned := m.parents[x].(*ast.ReturnStmt); returned { // elsewhere it may be compared
+			return "errors.New(" + text + ")"
+		}
 	case isError(from) && isPlainString(to):
 		return text + ".Error()"
 	}
@@ -94,8 +98,6 @@ func isNamed(t types.Type) bool {
 func (m *fixer) constant(tv types.TypeAndValue, to types.Type) string {
 	c, ok := oneChar(tv.Value)
 	switch {
-	case isError(to) && isString(tv.Type):
-		return "errors.New(" + tv.Value.ExactString() + ")"
 	case !ok || isNamed(to):
 	case isString(tv.Type) && (isRune(to) || isBasic(to, types.Uint8) && c < utf8.RuneSelf):
 		return strconv.QuoteRune(c)
@@ -157,8 +159,6 @@ func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) stri
 		return m.typeText(to) + "(" + text + ")"
 	case isString(to) && isRune(from) && m.ofText(x):
 		return "string(" + text + ")"
-	case isError(to) && isString(from):
-		return "errors.New(" + text + ")"
 	}
 	return ""
 }
