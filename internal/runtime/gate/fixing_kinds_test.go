@@ -44,6 +44,9 @@ func TestFixKinds(t *testing.T) {
 		{name: "context methods", source: run(`n, ok := call.Context.Get("n").(float64); call.Context.Set("n", n+1); call.SetContext("x", 1); return ok, nil`),
 			want: []string{`call.Context["n"].(float64)`, `call.Context["n"] = n + 1`, `call.Context["x"] = 1`}},
 		{name: "compared with an int", source: run(`if call.Arg(0, "n") == 5 { return 1, nil }`), want: []string{`recurgent.As(call.Arg(0, "n"), 0) == 5`}},
+		{name: "a case that is an int", source: run(`switch call.Arg(0, "n") { case 1: return "one", nil; case "x": return "x", nil }`), want: []string{`switch recurgent.As(call.Arg(0, "n"), 0) {`}},
+		{name: "a list appended", source: run(`l := []string{"a"}; l = append(l, call.Arg(0, "l")...); return l, nil`), want: []string{`append(l, recurgent.Must(call.Arg(0, "l"), []string{}).([]string)...)`}},
+		{name: "bytes beside a text", source: program("encoding/json", "", `b, err := json.Marshal(1); if err != nil { return nil, err }; return "n=" + b, nil`), want: []string{`"n=" + string(b)`}},
 		{name: "as an argument", source: program("strings", "", `return strings.ToUpper(call.Arg(0, "s")), nil`), want: []string{`strings.ToUpper(recurgent.Must(call.Arg(0, "s"), "").(string))`}},
 		{name: "range and index", source: run(`for _, o := range call.Arg(0, "l") { return o["name"], nil }`), want: []string{`range recurgent.Must(call.Arg(0, "l"), []any{}).([]any)`, `recurgent.Must(o, map[string]any{}).(map[string]any)["name"]`}},
 

@@ -33,6 +33,7 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	if from == nil || to == nil {
 		return ""
 	}
+	to = types.Default(to)
 	if as := m.unlike(x, from, to); as != "" {
 		return as
 	}
