@@ -274,6 +274,7 @@ func TestFixRefuses(t *testing.T) {
 		"reversed in a loop":       {program("slices strings", "", `l, out := []string{"a", "b"}, ""; for range 2 { out += strings.Join(slices.Reverse(l), "") }; return out, nil`), "used as value"},
 		"sorted, and looked at":    {program("sort", "", `l := []string{"b", "a"}; first := func() string { return l[0] }; o := sort.Strings(l); return []any{o, first()}, nil`), "used as value"},
 		"a text for an error":      {program("errors", "const none = \"none\"\nfunc find() error { return none }", `if errors.Is(find(), none) { return "none", nil }; return "some", nil`), "cannot use none"},
+		"an error not asked for":   {program("bufio strings", "", `s := bufio.NewScanner(strings.NewReader("a")); if err := s.Err; err != nil { return nil, err }; return s.Scan(), nil`), "cannot use err"},
 		"sorted by a function":     {program("slices", "", `l := []int{2, 1}; f := func() []int { return slices.Reverse(l) }; return []any{f(), f()}, nil`), "used as value"},
 		"a base, or bits":          {program("strconv", "", `n, err := strconv.ParseInt("10", 32); return n, err`), "not enough arguments"},
 		"a backslash in a text":    {program("regexp", "", `return regexp.MustCompile("a").ReplaceAllString("a", "\-"), nil`), "unknown escape"},

@@ -40,8 +40,8 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	if tv.Value != nil {
 		return m.constant(tv, to)
 	}
-	if isGetter(from) && types.Identical(from.(*types.Signature).Results().At(0).Type(), to) {
-		return text + "()"
+	if _, method := x.(*ast.SelectorExpr); method && isGetter(from) && types.Identical(from.(*types.Signature).Results().At(0).Type(), to) {
+		return text + "()" // but of a variable, which may have been compared with nil
 	}
 	switch {
 	case isEmptyInterface(from):
