@@ -110,6 +110,8 @@ func TestFixKinds(t *testing.T) {
 		{name: "declared twice", source: run(`a := 1; a := 2; return a, nil`), want: []string{"a = 2"}},
 		{name: "a nil list", terms: declared, source: bare("var l []string\nfor range call.Args { l = append(l, \"a\") }\nreturn l, nil"), want: []string{"l := []string{}"}},
 		{name: "a nil list of a program that is corrected", source: bare("var l []string\nfor range call.Args[0].(int) { l = append(l, \"a\") }\nreturn l, nil"), want: []string{"l := []string{}"}},
+		{name: "a list that is found", terms: declared, source: program("regexp maps slices strings", "", `l := regexp.MustCompile("a").FindAllString("b", -1); if len(l) > 0 { return l, nil }; return slices.Sorted(maps.Keys(map[string]int{})), nil`), want: []string{`l := append([]string{}, regexp.MustCompile("a").FindAllString("b", -1)...)`, "return append([]string{}, slices.Sorted(maps.Keys(map[string]int{}))...), nil"}},
+		{name: "a list that is found in an object", terms: report.Terms{Returns: "object"}, source: program("regexp", "", `return map[string]any{"l": regexp.MustCompile("a").FindAllString("b", -1)}, nil`), want: []string{`append([]string{}, regexp`}},
 		{name: "a struct that is bound", source: run("var in struct{ N int }\nif err := call.Bind(in); err != nil { return nil, err }\nreturn in.N, nil"), want: []string{"call.Bind(&in)"}},
 
 		{name: "printed at the end", source: "package tool\n\nimport (\n\t\"fmt\"\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) {\n\tn := len(call.Args)\n\tfmt.Println(n)\n}\n", want: []string{"return n, nil"}},

@@ -42,6 +42,7 @@ func TestFixLeavesValues(t *testing.T) {
 	g := newGate(t)
 	for name, source := range map[string]string{
 		"nil first":               program("", "", `var best []int; for i := range 3 { if nil == best { best = make([]int, i) } }; return best, nil`),
+		"found":                   program("regexp", "", `l := regexp.MustCompile("a").FindAllString("b", -1); if l == nil { return "none", nil }; return l, nil`),
 		"by a function":           program("", "func none(l []int) bool { return l == nil }", `var l []int; if none(l) { l = append(l, 7) }; return l, nil`),
 		"bytes":                   program("", "", `var b []byte; return map[string]any{"b": b}, nil`),
 		"JSON made by a function": program("encoding/json", "var n = 0\nfunc next() []int { n++; return []int{n} }", `b, err := json.Marshal(next()); if err != nil { return nil, err }; return string(b), nil`),

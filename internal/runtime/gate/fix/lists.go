@@ -18,6 +18,7 @@ func (m *fixer) lists() {
 		return
 	}
 	m.returnedLists(func(_ *types.Var, decl ast.Node, typ string) { m.emptyLists(decl, typ) })
+	m.returned(m.foundList)
 }
 
 // nestedLists gives a list within an object that Run writes as its value the value of an empty one, too.
@@ -42,6 +43,7 @@ func (m *fixer) nestedLists() {
 		for _, el := range object.Elts {
 			if kv, ok := el.(*ast.KeyValueExpr); ok {
 				m.nilList(kv.Value, func(_ *types.Var, decl ast.Node, typ string) { m.emptyLists(decl, typ) })
+				m.foundList(kv.Value)
 			}
 		}
 		return true
@@ -58,16 +60,42 @@ var aboutNull = regexp.MustCompile(`(?i)\bnull\b|//.*\b(nil|none|nothing)\b`)
 
 // returnedLists finds declarations of lists without a value that Run returns, and that are never compared with nil.
 func (m *fixer) returnedLists(found func(v *types.Var, decl ast.Node, typ string)) {
+	m.returned(func(x ast.Expr) { m.nilList(x, found) })
+}
+
+// returned visits the values that Run answers with.
+func (m *fixer) returned(visit func(x ast.Expr)) {
 	for _, f := range m.answering() {
 		ast.Inspect(f.Body, func(n ast.Node) bool {
 			if _, lit := n.(*ast.FuncLit); lit {
 				return false
 			}
 			if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
-				m.nilList(r.Results[0], found)
+				visit(r.Results[0])
 			}
 			return true
 		})
+	}
+}
+
+// finders are functions that return nil where they find nothing.
+var finders = regexp.MustCompile(`^(?:\(\*regexp\.Regexp\)\.FindAll\w*|slices\.(?:Collect|Sorted|SortedFunc|SortedStableFunc))$`)
+
+// foundList gives a list that a function of a library has found, by itself or as the first value of a variable, the value of an empty one where it is nil.
+func (m *fixer) foundList(x ast.Expr) {
+	if v := m.variable(x); v != nil {
+		_, x = m.definition(v)
+	}
+	c, ok := x.(*ast.CallExpr)
+	if !ok {
+		return
+	}
+	s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return
+	}
+	if f, ok := m.Info.Uses[s.Sel].(*types.Func); ok && finders.MatchString(f.FullName()) && !m.comparedToNil(m.Info.TypeOf(c)) {
+		m.fix("an empty list is no nil, which would be null", m.before(c, "append("+m.typeText(m.Info.TypeOf(c))+"{}, "), m.after(c, "...)"))
 	}
 }
 
@@ -135,15 +163,11 @@ func (m *fixer) comparedToNil(list types.Type) bool {
 
 // functions calls what the program returns without calling it, as in return b.String, nil.
 func (m *fixer) functions() {
-	for _, f := range m.answering() {
-		ast.Inspect(f.Body, func(n ast.Node) bool {
-			if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 2 && isGetter(m.Info.TypeOf(r.Results[0])) {
-				m.fix(clip(m.text(r.Results[0]))+" is called", m.after(r.Results[0], "()"))
-			}
-			_, lit := n.(*ast.FuncLit)
-			return !lit
-		})
-	}
+	m.returned(func(x ast.Expr) {
+		if isGetter(m.Info.TypeOf(x)) {
+			m.fix(clip(m.text(x))+" is called", m.after(x, "()"))
+		}
+	})
 }
 
 // pointers gives what decodes into its argument the place of a variable.
