@@ -152,6 +152,7 @@ func TestFixKinds(t *testing.T) {
 		{name: "a method", source: head + "type Tool struct{}\n\nfunc (t *Tool) Run(call *recurgent.Call) (any, error) { return 1, nil }\n", want: []string{"return new(Tool).Run(call)"}},
 		{name: "all arguments", terms: declared, source: "package tool\n\nfunc run(args map[string]any) (any, error) { return []any{args[\"text\"], args[\"n\"]}, nil }\n", want: []string{`args["text"] = v`, `v := call.Arg(1, "n"); v != nil`}},
 		{name: "parts", source: program("strings", "", `for _, l := range []string{"a=1"} { k, v := strings.SplitN(l, "=", 2); return []string{k, v}, nil }`), want: []string{"if len(parts) != 2 {", "k, v := parts[0], parts[1]"}},
+		{name: "a step before", source: run("n := 0\n++n\nfor i := 0; i < 3; ++i {\nn += i\n}\nreturn n, nil"), want: []string{"\tn++\n", "i++ {"}},
 		{name: "time as a variable", source: program("time", "", `time, err := time.Parse("2006-01-02", "2024-01-02"); if err != nil { return nil, err }; return time.Add(time.Duration(2) * 24 * time.Hour).Hour(), nil`), want: []string{"timeValue.Add(time.Duration(2) * 24 * time.Hour).Hour()"}},
 		{name: "the rest of a quotient", source: run(`n, ok := call.Arg(0, "n").(float64); if !ok { return nil, recurgent.Fail("a", "b") }; return []int{int(n / 3600), int(n%3600) / 60, int(n % 60)}, nil`), want: []string{"int(recurgent.Must(n, 0).(int)%3600) / 60"}},
 

@@ -18,7 +18,7 @@ func (m *fixer) syntax(err error) {
 		if e.Pos.Offset > len(m.src) || i > 0 && !strings.HasPrefix(e.Msg, "missing ',' before newline") {
 			continue
 		}
-		for _, rule := range []func(*scanner.Error) bool{m.comma, m.nested, m.brokenLine, m.escape, m.lastBrace} {
+		for _, rule := range []func(*scanner.Error) bool{m.comma, m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
 			if rule(e) {
 				break
 			}
@@ -93,6 +93,19 @@ func (m *fixer) lastBrace(e *scanner.Error) bool {
 		return false // a text that is cut off
 	}
 	return m.fix("the last brace was missing", edit{len(text), len(m.src), "\n}\n"})
+}
+
+var prefixed = regexp.MustCompile(`^(\+\+|--)([\pL_][\pL\d_]*)[ \t]*(?:\r?\n|\{|;|\})`)
+
+// prefixStep writes the statement ++i as i++.
+func (m *fixer) prefixStep(e *scanner.Error) bool {
+	g := prefixed.FindStringSubmatchIndex(m.src[e.Pos.Offset:])
+	before := strings.TrimRight(m.src[:e.Pos.Offset], " \t")
+	if g == nil || before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(before, ";") && !strings.HasSuffix(before, "{") {
+		return false
+	}
+	step, name := m.src[e.Pos.Offset+g[2]:e.Pos.Offset+g[3]], m.src[e.Pos.Offset+g[4]:e.Pos.Offset+g[5]]
+	return m.fix("the step stands behind the variable", edit{e.Pos.Offset, e.Pos.Offset + g[5], name + step})
 }
 
 var (
