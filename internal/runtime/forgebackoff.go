@@ -57,14 +57,7 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 		rec.clearBackoff()
 	case !forged || o.OK():
 	case honest && rec.adopting == nil && rec.fresh.generation.Cacheable:
-		rec.fresh.charge(rec.trail.usage)
-		if rec.last.unallowed {
-			rec.fresh.unallowed.Store(true)
-		}
-		if rec.fresh.predecessor == nil && rec.last.outcome.ErrorType == agent.ErrWrongToolBoundary {
-			rec.fresh.answers.Store(true)
-		}
-		rec.forgeFailed(o, rec.fresh)
+		rec.holdHonest(o)
 	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.generation.Cacheable:
 		rec.holdThrough(o)
 	case honest && rec.fresh.predecessor == nil && rec.adopting == nil: // the program cannot answer other inputs, so each call forges
@@ -72,6 +65,18 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 		rec.forgeFailed(o, nil)
 	}
 	return o
+}
+
+// holdHonest holds a candidate that gave an honest error, which a person may allow or which may stand.
+func (rec *recovery) holdHonest(o agent.Outcome) {
+	rec.fresh.charge(rec.trail.usage)
+	if rec.last.unallowed {
+		rec.fresh.unallowed.Store(true)
+	}
+	if rec.fresh.predecessor == nil && rec.last.outcome.ErrorType == agent.ErrWrongToolBoundary {
+		rec.fresh.answers.Store(true)
+	}
+	rec.forgeFailed(o, rec.fresh)
 }
 
 func (rec *recovery) pause(last lapse) {

@@ -46,7 +46,7 @@ func (h *host) FileInfo(ctx context.Context, id string) (recurgent.FileInfo, *sa
 	if refused != nil {
 		return recurgent.FileInfo{}, refused
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // it was only read
 	name, err := encodingOf(r)
 	if err != nil {
 		return recurgent.FileInfo{}, h.noFile(id, err)

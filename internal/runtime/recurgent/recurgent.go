@@ -342,11 +342,10 @@ type Request struct {
 	Method string            `json:"method,omitempty"`
 	Header map[string]string `json:"header,omitempty"`
 	Body   string            `json:"body,omitempty"`
+	Retry  int               `json:"retry,omitempty"`
+	Cache  bool              `json:"cache,omitempty"`
 
 	BodyBytes []byte `json:"body_bytes,omitempty"` // the body where it is no text; it wins over Body
-
-	Retry int  `json:"retry,omitempty"`
-	Cache bool `json:"cache,omitempty"`
 }
 
 // Response is the answer to a fetch.

@@ -58,7 +58,7 @@ func labelled(site, closed, unknown string, hang func(http.ResponseWriter)) []la
 		{name: "init function", code: rig.Program("\treturn 1, nil") + "\nfunc init() {}\n", refused: true, types: "invalid_code", class: "intrinsic"},
 		{name: "goroutine panic", code: rig.Program("\tgo func() { panic(\"boom\") }()\n\treturn 1, nil"), refused: true, types: "invalid_code", class: "intrinsic"},
 		{name: "import of os", code: rig.Program("\treturn os.Getpid(), nil", "os"), refused: true, types: "guardrail_retry_exhausted", class: "intrinsic"},
-		{name: "import of the network", code: rig.Program("\t_, err := http.Get(\"http://localhost\")\n\treturn nil, err", "net/http"), refused: true, types: "guardrail_retry_exhausted", class: "intrinsic"},
+		{name: "import of the network", code: rig.Program("\t_, err := net.Dial(\"tcp\", \"localhost:80\")\n\treturn nil, err", "net"), refused: true, types: "guardrail_retry_exhausted", class: "intrinsic"},
 		{name: "import of unsafe", code: rig.Program("\treturn unsafe.Sizeof(1), nil", "unsafe"), refused: true, types: "guardrail_retry_exhausted invalid_code", class: "intrinsic"},
 		{name: "another package's variable", code: rig.Program("\tbase64.StdEncoding = nil\n\treturn 1, nil", "encoding/base64"), refused: true, types: "guardrail_retry_exhausted", class: "intrinsic"},
 		// Programs that end badly by themselves.

@@ -25,6 +25,8 @@ func (m *fixer) assertions() {
 			}
 		case *ast.TypeSwitchStmt:
 			m.typeSwitch(n)
+		case *ast.SwitchStmt:
+			m.valueSwitch(n)
 		case *ast.BinaryExpr:
 			m.comparison(n)
 		}

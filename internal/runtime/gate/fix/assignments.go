@@ -84,7 +84,7 @@ func (m *fixer) noNewVariables(e types.Error, path []ast.Node, _ []string) bool 
 func (m *fixer) parts(as *ast.AssignStmt, call *ast.CallExpr) bool {
 	t := m.Info.TypeOf(call)
 	if t == nil || !elemIs(t, types.String) || !m.inBlock(as) || len(as.Lhs) != 2 || len(m.edits) > 0 || m.jumps() ||
-		m.text(call.Fun) != "strings.Split" && m.text(call.Fun) != "strings.SplitN" || isName(as.Lhs[0], "_") || isName(as.Lhs[1], "_") {
+		m.callee(call) != "strings.Split" && m.callee(call) != "strings.SplitN" || isName(as.Lhs[0], "_") || isName(as.Lhs[1], "_") {
 		return false
 	}
 	fails := m.failing(as, `errors.New("two parts are needed")`)

@@ -19,19 +19,11 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 			}
 		}
 	}
-	if a, ok := x.(*ast.TypeAssertExpr); ok && m.commaOK(a) {
-		return m.assertedWhole(a)
+	if m.commaOK(x) {
+		return false
 	}
 	to := m.wanted(x)
 	return to != nil && m.convert(x, to)
-}
-
-// assertedWhole fixes n, ok = v.(float64) of an int n: 2.5 is none then.
-func (m *fixer) assertedWhole(a *ast.TypeAssertExpr) bool {
-	as, ok := m.parents[a].(*ast.AssignStmt)
-	_, json := m.isJSON(a.X)
-	return ok && json && isName(a.Type, "float64") && isBasic(m.Info.TypeOf(as.Lhs[0]), types.Int) && !m.divides() && !m.handled(a.X, "number", true) &&
-		m.fix(m.text(as.Lhs[0])+" is an int", m.replace(a.Type, "int"))
 }
 
 // cannotConvert fixes T(x) of a value of JSON, and a constant of another type than its place wants.

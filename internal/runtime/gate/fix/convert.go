@@ -33,19 +33,20 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	if from == nil || to == nil {
 		return ""
 	}
+	to = types.Default(to)
 	if as := m.unlike(x, from, to); as != "" {
 		return as
 	}
 	if tv.Value != nil {
 		return m.constant(tv, to)
 	}
-	if isGetter(from) && types.Identical(from.(*types.Signature).Results().At(0).Type(), to) {
-		return text + "()"
+	if _, method := x.(*ast.SelectorExpr); method && isGetter(from) && types.Identical(from.(*types.Signature).Results().At(0).Type(), to) {
+		return text + "()" // but of a variable, which may have been compared with nil
 	}
 	switch {
 	case isEmptyInterface(from):
 		return m.convertedJSON(x, to)
-	case isNamed(from) || isNamed(to) && !isError(to):
+	case isNamed(from) || isNamed(to):
 		return ""
 	case (isBasic(from, types.Int) || isBasic(from, types.Int64)) && isBasic(to, types.Float64):
 		if m.quotient(x) {
@@ -72,6 +73,10 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 		return "[]byte(" + text + ".Body)"
 	case isCalendar(from) && types.Identical(to, types.Typ[types.Int]):
 		return "int(" + text + ")"
+	case isError(to) && isString(from) && !isNamed(from):
+		if _, returned := m.parents[x].(*ast.ReturnStmt); returned { // elsewhere it may be compared
+			return "errors.New(" + text + ")"
+		}
 	case isError(from) && isPlainString(to):
 		return text + ".Error()"
 	}
@@ -94,10 +99,8 @@ func isNamed(t types.Type) bool {
 func (m *fixer) constant(tv types.TypeAndValue, to types.Type) string {
 	c, ok := oneChar(tv.Value)
 	switch {
-	case isError(to) && isString(tv.Type):
-		return "errors.New(" + tv.Value.ExactString() + ")"
 	case !ok || isNamed(to):
-	case isString(tv.Type) && (isBasic(to, types.Int32) || isBasic(to, types.Uint8) && c < utf8.RuneSelf):
+	case isString(tv.Type) && (isRune(to) || isBasic(to, types.Uint8) && c < utf8.RuneSelf):
 		return strconv.QuoteRune(c)
 	case isBasic(tv.Type, types.UntypedRune) && isString(to):
 		return strconv.Quote(string(c))
@@ -151,14 +154,12 @@ func (m *fixer) madeInt(x ast.Expr) bool {
 
 // convertedText converts to and from texts.
 func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) string {
-	characters := func(t types.Type) bool { return elemIs(t, types.Uint8) || elemIs(t, types.Int32) }
+	characters := func(t types.Type) bool { return elemIs(t, types.Uint8) || areRunes(t) }
 	switch {
 	case isString(to) && characters(from), isString(from) && characters(to):
 		return m.typeText(to) + "(" + text + ")"
-	case isString(to) && isBasic(from, types.Int32) && m.ofText(x):
+	case isString(to) && isRune(from) && m.ofText(x):
 		return "string(" + text + ")"
-	case isError(to) && isString(from):
-		return "errors.New(" + text + ")"
 	}
 	return ""
 }
@@ -168,11 +169,11 @@ func (m *fixer) ofText(x ast.Expr) bool {
 	v, found := m.variable(x), false
 	switch e := ast.Unparen(x).(type) {
 	case *ast.IndexExpr:
-		return elemIs(m.Info.TypeOf(e.X), types.Int32)
+		return areRunes(m.Info.TypeOf(e.X))
 	case *ast.BinaryExpr:
 		return m.fromCharacter(e)
 	case *ast.CallExpr:
-		name := m.text(e.Fun)
+		name := m.callee(e)
 		return name == "unicode.ToUpper" || name == "unicode.ToLower" || name == "unicode.ToTitle"
 	}
 	if v == nil {
@@ -181,7 +182,7 @@ func (m *fixer) ofText(x ast.Expr) bool {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		if r, ok := n.(*ast.RangeStmt); ok && r.Value != nil && m.variable(r.Value) == v {
 			t := m.Info.TypeOf(r.X)
-			found = t != nil && (isString(t) || elemIs(t, types.Int32))
+			found = t != nil && (isString(t) || areRunes(t))
 		}
 		if as, ok := n.(*ast.AssignStmt); ok {
 			for _, l := range as.Lhs {

@@ -101,7 +101,7 @@ func (m *fixer) end(text string) edit {
 	return edit{len(m.src), len(m.src), strings.TrimRight("\n\n"+text, "\n") + "\n"}
 }
 
-// line deletes a statement with its line, where nothing else is on it.
+// line deletes a statement or an import with its line, where nothing else is on it, or with the semicolon behind it.
 func (m *fixer) line(n ast.Node) edit {
 	from, to := m.offset(n.Pos()), m.offset(n.End())
 	begin := strings.LastIndexByte(m.src[:from], '\n') + 1
@@ -109,6 +109,9 @@ func (m *fixer) line(n ast.Node) edit {
 		if end := strings.IndexByte(m.src[to:], '\n'); end >= 0 && strings.Trim(m.src[to:to+end], " \t\r;") == "" {
 			return edit{begin, to + end + 1, ""}
 		}
+	}
+	if rest := strings.TrimLeft(m.src[to:], " \t"); strings.HasPrefix(rest, ";") {
+		to = len(m.src) - len(rest) + 1
 	}
 	return edit{from, to, ""}
 }

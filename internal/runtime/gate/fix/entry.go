@@ -174,6 +174,8 @@ func (m *fixer) parameter(f *ast.FuncDecl, p field, i, of int) string {
 		return ""
 	case of == 1 && slices.Contains(allInputs, p.name) && m.isObject(p.typ):
 		return m.allArguments()
+	case slices.Contains(allInputs, p.name) && m.isListOfAny(p.typ) && !slices.ContainsFunc(m.terms.Parameters, func(d report.Parameter) bool { return d.Name == p.name }):
+		return "" // all arguments, or one?
 	}
 	name, declared := p.name, m.terms.Parameters
 	switch place := slices.IndexFunc(declared, func(d report.Parameter) bool { return d.Name == name }); {
@@ -200,6 +202,11 @@ var allInputs = []string{"args", "arguments", "params", "parameters", "input", "
 func (m *fixer) isObject(t ast.Expr) bool {
 	o, ok := t.(*ast.MapType)
 	return ok && isName(o.Key, "string") && isAnyExpr(o.Value)
+}
+
+func (m *fixer) isListOfAny(t ast.Expr) bool {
+	l, ok := t.(*ast.ArrayType)
+	return ok && isAnyExpr(l.Elt)
 }
 
 // allArguments is an object of the declared arguments; "" where none are declared, or it may be the one argument.

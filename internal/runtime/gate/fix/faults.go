@@ -53,10 +53,13 @@ func (m *fixer) fractions() {
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		var x, y ast.Expr
+		if len(m.named) >= maxNotes {
+			return false
+		}
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			tv := m.Info.Types[n]
-			if n.Op == token.QUO && tv.Value == nil && isWhole(tv.Type) && !isNamed(tv.Type) && !m.isPlace(n) && !m.roundsUp(n) && !m.isClock(n) {
+			if n.Op == token.QUO && tv.Value == nil && isWhole(tv.Type) && !isNamed(tv.Type) && !m.roundsUp(n) && !m.isClock(n) && (m.checker.Spent() || !m.isPlace(n)) {
 				x, y = n.X, n.Y
 			}
 		case *ast.AssignStmt:
@@ -64,7 +67,7 @@ func (m *fixer) fractions() {
 				x, y = n.Lhs[0], n.Rhs[0]
 			}
 		}
-		if x != nil && !m.hasRemainder(x, y) {
+		if x != nil && (m.checker.Spent() || !m.hasRemainder(x, y)) {
 			m.name(n, clip(m.text(n))+" drops the fraction: numbers of JSON are float64, divide those; write int(a) / int(b) of float64 variables to drop it")
 		}
 		return true
@@ -127,8 +130,9 @@ func (m *fixer) numbersAsTexts() {
 
 // Of what stands in the place of code: words that say so, and the three dots of what goes on alike, which begin a sentence elsewhere.
 var (
-	placeholder = regexp.MustCompile(`^(?:TODO|FIXME)\b[:( ]*(?i:implement|add|write|handle|fill|complete)|(?i)\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\b|^(?:...|…)? ?implement (?:this|it|me|here|the logic)\b|` +
-		`^(?:\.\.\.|…) ?(?:the )?(?:rest|remaining|omitted|existing code|other (?:code|cases|functions|fields))\b|\b(?:rest|remainder) of the (?:code|implementation|function|program|logic)\b`)
+	placeholder = regexp.MustCompile(`(?i)^(?:TODO|FIXME)\b[:( ]*(?:implement|write|fill|complete)|\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\W*$|^(?:\.\.\.|…)? ?implement (?:this|it|me|here|the logic)(?: here)?\W*$|` +
+		`^(?:\.\.\.|…) ?(?:the )?(?:rest|remaining|omitted|existing code|other (?:code|cases|functions|fields))\b|` +
+		`^(?:\.\.\.|…)? ?(?:the )?(?:rest|remainder) of (?:the|your) (?:code|implementation|function|program|logic)(?: (?:goes|is|remains|stays))?(?: (?:here|unchanged|omitted|the same|as before))?\W*$`)
 	andSoOn = regexp.MustCompile(`^(?:\.\.\.|…)`)
 )
 
@@ -231,9 +235,14 @@ var verbs = regexp.MustCompile(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
 func (m *fixer) fits(x ast.Expr, format, verb string) {
 	t := m.Info.TypeOf(x)
 	switch {
+	case t == nil || types.NewMethodSet(t).Lookup(nil, "Format") != nil:
 	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(x, types.Typ[types.Int]),
 		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
-	case verb == "s" && t != nil && elemIs(t, types.Int32) && !isNamed(t):
+	case strings.Contains("dco", verb) && isEmptyInterface(t):
+		if _, json := m.isJSON(x); json {
+			m.convert(x, types.Typ[types.Int])
+		}
+	case verb == "s" && areRunes(t) && !isNamed(t):
 		m.fix("characters are a text as string(x)", m.replace(x, "string("+m.text(x)+")"))
 	case strings.Contains("dco", verb) && isFloat(t), strings.Contains("fFeEgG", verb) && isWhole(t):
 		m.name(x, clip(m.text(x))+" is a "+m.typeText(t)+", which "+format+" does not fit: %d is for integers, %g for float64")
@@ -242,15 +251,21 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	}
 }
 
+// isFailure reports whether a node makes an error: whatever its message looks like, it is not to fail in another way.
+func (m *fixer) isFailure(n ast.Node) bool {
+	c, ok := n.(*ast.CallExpr)
+	return ok && (isError(m.Info.TypeOf(c)) || isName(c.Fun, "panic"))
+}
+
 // formats names the verbs of constant formats that the types of their arguments do not fit, as %d of a float64: what they make is no text that anybody wants.
 func (m *fixer) formats() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
-		if !ok || len(c.Args) < 2 || c.Ellipsis.IsValid() || m.text(c.Fun) != "fmt.Sprintf" && m.text(c.Fun) != "fmt.Fprintf" {
+		if !ok || len(c.Args) < 2 || c.Ellipsis.IsValid() || m.callee(c) != "fmt.Sprintf" && m.callee(c) != "fmt.Fprintf" || m.isFailure(m.parents[c]) {
 			return true
 		}
 		args := c.Args
-		if m.text(c.Fun) == "fmt.Fprintf" {
+		if m.callee(c) == "fmt.Fprintf" {
 			args = args[1:]
 		}
 		if strings.ContainsAny(constantText(args[0]), "*[") { // places are counted there

@@ -147,7 +147,7 @@ var readsText = []string{"bufio.NewScanner", "bufio.NewReader", "csv.NewReader",
 // reader is a text or bytes as an io.Reader of them, where it is read once and is no name of a file; "" for others.
 func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
 	c, ok := m.parents[x].(*ast.CallExpr)
-	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.text(c.Fun)) || m.repeats(c) || m.Info.Types[x].Value != nil || namesFile.MatchString(m.text(x)) {
+	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.callee(c)) || m.repeats(c) || m.Info.Types[x].Value != nil || namesFile.MatchString(m.text(x)) {
 		return ""
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"slices"
 )
 
 // hiddenFields names fields of structs that JSON is decoded into and that it never fills: encoding/json does not see names in small letters.
@@ -14,7 +15,7 @@ func (m *fixer) hiddenFields() {
 			return true
 		}
 		s, ok := c.Fun.(*ast.SelectorExpr)
-		if !ok || s.Sel.Name != "Unmarshal" && s.Sel.Name != "Decode" && s.Sel.Name != "Bind" {
+		if !ok || !m.decodes(s) {
 			return true
 		}
 		p, ok := m.Info.TypeOf(c.Args[len(c.Args)-1]).(*types.Pointer)
@@ -28,9 +29,16 @@ func (m *fixer) hiddenFields() {
 	})
 }
 
+// decodes reports whether a function fills its last argument with JSON.
+func (m *fixer) decodes(s *ast.SelectorExpr) bool {
+	f, ok := m.Info.Uses[s.Sel].(*types.Func)
+	return ok && (ofHost(f) && f.Name() == "Bind" || f.Pkg() != nil && f.Pkg().Path() == "encoding/json" && (f.Name() == "Unmarshal" || f.Name() == "Decode"))
+}
+
 // hiddenField returns a field of a struct of the program, or of one in it, that has none but in small letters, and that the program only reads.
 func (m *fixer) hiddenField(t types.Type, seen map[types.Type]bool) *types.Var {
-	if seen[t] || types.NewMethodSet(types.NewPointer(t)).Lookup(nil, "UnmarshalJSON") != nil {
+	methods := types.NewMethodSet(types.NewPointer(t))
+	if seen[t] || methods.Lookup(nil, "UnmarshalJSON") != nil || methods.Lookup(nil, "UnmarshalText") != nil {
 		return nil
 	}
 	seen[t] = true
@@ -74,4 +82,70 @@ func title(name string) string {
 		return string(name[0]-'a'+'A') + name[1:]
 	}
 	return "X" + name
+}
+
+// field is the origin of a field of a struct of the program: of what fills the struct, and of all that the program sets the field to.
+func (t *tracer) field(e *ast.SelectorExpr) origin {
+	v := t.variable(e.Sel)
+	if v == nil || !v.IsField() || v.Pkg() != t.Pkg || v.Embedded() || v.Origin() != v {
+		return ofProgram
+	}
+	from := t.from(e.X)
+	if t.seen[v] {
+		return from
+	}
+	t.seen[v] = true
+	for _, id := range t.usesOf(v) {
+		switch p := t.parents[id].(type) {
+		case *ast.KeyValueExpr:
+			from |= t.value(p.Value)
+		case *ast.SelectorExpr:
+			from |= t.setAt(p)
+		}
+	}
+	ast.Inspect(t.file, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.CompositeLit); ok && len(lit.Elts) > 0 && t.isPositional(lit, v) {
+			from |= ofProgram
+		}
+		return true
+	})
+	return from
+}
+
+// setAt is the origin of what a field, or an element of it, is set to where it stands.
+func (t *tracer) setAt(x ast.Expr) (from origin) {
+	switch p := t.parents[x].(type) {
+	case *ast.IndexExpr:
+		if p.X == x && t.isSet(p) {
+			return t.setAt(p)
+		}
+	case *ast.AssignStmt:
+		if i := slices.Index(p.Lhs, x); i >= 0 && len(p.Lhs) == len(p.Rhs) {
+			return t.value(p.Rhs[i])
+		} else if i >= 0 {
+			return ofProgram
+		}
+	case *ast.UnaryExpr, *ast.IncDecStmt, *ast.RangeStmt:
+		if t.isSet(x) {
+			return ofProgram
+		}
+	}
+	return 0
+}
+
+// isPositional reports whether a literal of the struct that has a field gives it a value by its place.
+func (t *tracer) isPositional(lit *ast.CompositeLit, field *types.Var) bool {
+	if _, keyed := lit.Elts[0].(*ast.KeyValueExpr); keyed || t.Info.TypeOf(lit) == nil {
+		return false
+	}
+	s, ok := t.Info.TypeOf(lit).Underlying().(*types.Struct)
+	if !ok {
+		return false
+	}
+	for f := range s.Fields() {
+		if f == field {
+			return true
+		}
+	}
+	return false
 }

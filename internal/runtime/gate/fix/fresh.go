@@ -33,7 +33,7 @@ func (m *fixer) makesList(x ast.Expr, v *types.Var) bool {
 	case *ast.CompositeLit:
 		return true
 	case *ast.CallExpr:
-		return isName(x.Fun, "make") || splits.MatchString(m.text(x.Fun)) || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting.MatchString(m.text(x.Fun)) && m.variable(x.Args[0]) == v
+		return isName(x.Fun, "make") || splits.MatchString(m.callee(x)) || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting.MatchString(m.callee(x)) && m.variable(x.Args[0]) == v
 	}
 	return isName(x, "nil")
 }
@@ -61,10 +61,13 @@ func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
 		i := slices.Index(p.Lhs, ast.Expr(id))
 		return i >= 0 && len(p.Lhs) == len(p.Rhs) && m.makesList(p.Rhs[i], v)
 	case *ast.CallExpr:
-		if isName(p.Fun, "append") || sorting.MatchString(m.text(p.Fun)) {
+		if isName(p.Fun, "append") {
 			as, set := m.parents[p].(*ast.AssignStmt)
 			_, stands := m.parents[p].(*ast.ExprStmt)
-			return p.Args[0] == id && (stands || !set && !isName(p.Fun, "append") || set && len(as.Lhs) == 1 && m.variable(as.Lhs[0]) == v)
+			return p.Args[0] == id && (stands || set && len(as.Lhs) == 1 && m.variable(as.Lhs[0]) == v)
+		}
+		if sorting.MatchString(m.callee(p)) {
+			return p.Args[0] == id
 		}
 		return readers.MatchString(m.text(p.Fun))
 	}
@@ -91,29 +94,33 @@ var sorting = regexp.MustCompile(`^(?:sort\.(?:Strings|Ints|Float64s|Slice|Slice
 
 // sorted fixes return sort.Strings(list), nil and list = sort.Strings(list): it changes the list and returns nothing.
 func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
-	c, ok := nearest(path, func(c *ast.CallExpr) bool { return sorting.MatchString(m.text(c.Fun)) })
+	c, ok := nearest(path, func(c *ast.CallExpr) bool { return sorting.MatchString(m.callee(c)) })
 	if !ok || !m.isFresh(m.variable(c.Args[0])) {
 		return false
 	}
-	list := m.text(c.Args[0])
-	if st := m.evaluates(c); st != nil && st.Pos() != c.Pos() && m.parents[c] != st && m.mentionsIn(st, m.variable(c.Args[0])) == m.mentionsIn(c, m.variable(c.Args[0])) && !m.callsBefore(st, c) {
-		return m.fix(m.text(c.Fun)+" returns nothing", m.before(st, m.text(c)+"\n"), m.replace(c, list))
+	list, note := m.text(c.Args[0]), m.text(c.Fun)+" returns nothing"
+	if p, ok := m.parents[c].(*ast.AssignStmt); ok && p.Tok == token.ASSIGN && len(p.Lhs) == 1 && m.text(p.Lhs[0]) == list {
+		return m.fix(note, m.replace(p, m.text(c)))
 	}
-	switch p := m.parents[c].(type) {
-	case *ast.ReturnStmt:
-		return p.Results[0] == c && m.fix(m.text(c.Fun)+" returns nothing", m.before(p, m.text(c)+"\n"), m.replace(c, list))
-	case *ast.AssignStmt:
-		return p.Tok == token.ASSIGN && len(p.Lhs) == 1 && m.text(p.Lhs[0]) == list && m.fix(m.text(c.Fun)+" returns nothing", m.replace(p, m.text(c)))
-	}
-	return false
+	st := m.evaluates(c)
+	return st != nil && st.Pos() != c.Pos() && m.isLast(c, st) && !m.callsBefore(st, c) && m.fix(note, m.before(st, m.text(c)+"\n"), m.replace(c, list))
 }
 
-// mentionsIn counts how often a node names a variable.
-func (m *fixer) mentionsIn(n ast.Node, v *types.Var) (times int) {
-	for _, id := range m.usesOf(v) {
-		if n.Pos() <= id.Pos() && id.End() <= n.End() {
-			times++
-		}
+// isLast reports whether the program does not look at the list that a call changes within the rest of the statement or after it: the author may take it for a copy.
+func (m *fixer) isLast(c *ast.CallExpr, st ast.Stmt) bool {
+	_, returns := st.(*ast.ReturnStmt)
+	if m.inLiteral(st) || !returns && m.repeats(st) {
+		return false
 	}
-	return times
+	return !slices.ContainsFunc(m.usesOf(m.variable(c.Args[0])), func(id *ast.Ident) bool {
+		within := c.Pos() <= id.Pos() && id.End() <= c.End()
+		return !within && (id.Pos() >= st.Pos() || m.inLiteral(id))
+	})
+}
+
+// inLiteral reports whether a node is in a function literal.
+func (m *fixer) inLiteral(n ast.Node) bool {
+	t, _ := m.resultsOf(n)
+	_, literal := m.parents[t].(*ast.FuncLit)
+	return literal
 }

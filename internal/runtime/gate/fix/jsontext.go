@@ -12,7 +12,7 @@ func (m *fixer) jsonTexts() {
 		return
 	}
 	ast.Inspect(run.Body, func(n ast.Node) bool {
-		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 2 {
+		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 2 && !m.checker.Spent() {
 			if value := m.marshalled(r); value != nil {
 				m.fix("the value is returned, not its JSON", m.replace(r.Results[0], m.text(value)))
 			}
@@ -32,7 +32,7 @@ func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 	def, value := m.definition(v)
 	write, ok := value.(*ast.CallExpr)
 	st, isStmt := def.(ast.Stmt)
-	if !ok || !isStmt || len(write.Args) == 0 || m.text(write.Fun) != "json.Marshal" && m.text(write.Fun) != "json.MarshalIndent" || m.countText(v.Name()) > 1 {
+	if !ok || !isStmt || len(write.Args) == 0 || m.callee(write) != "json.Marshal" && m.callee(write) != "json.MarshalIndent" || m.countText(v.Name()) > 1 {
 		return nil
 	}
 	list := m.siblings(r)
@@ -41,7 +41,7 @@ func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 		return nil
 	}
 	for _, between := range list[from+1 : slices.Index(list, ast.Stmt(r))] {
-		if s, ok := between.(*ast.IfStmt); !ok || s.Init != nil || s.Else != nil || !m.fails(s.Body) && !m.passes(s.Body) {
+		if s, ok := between.(*ast.IfStmt); !ok || s.Init != nil || s.Else != nil || !m.isPlain(s.Cond) || !m.fails(s.Body) && !m.passes(s.Body) {
 			return nil
 		}
 	}

@@ -35,6 +35,21 @@ func elemIs(t types.Type, kind types.BasicKind) bool {
 	return ok && isBasic(s.Elem(), kind)
 }
 
+// isRune reports whether the type is written rune: an int32 may be any number.
+func isRune(t types.Type) bool {
+	b, ok := types.Unalias(t).(*types.Basic)
+	return ok && b.Kind() == types.Int32 && b.Name() == "rune"
+}
+
+// areRunes reports whether the type is a list of characters.
+func areRunes(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	s, ok := t.Underlying().(*types.Slice)
+	return ok && isRune(s.Elem())
+}
+
 // isEmptyInterface reports whether the type is any, or interface{}, and not a name for one.
 func isEmptyInterface(t types.Type) bool {
 	if t == nil {

@@ -18,6 +18,7 @@ func (m *fixer) lists() {
 		return
 	}
 	m.returnedLists(func(_ *types.Var, decl ast.Node, typ string) { m.emptyLists(decl, typ) })
+	m.returned(m.foundList)
 }
 
 // nestedLists gives a list within an object that Run writes as its value the value of an empty one, too.
@@ -42,6 +43,7 @@ func (m *fixer) nestedLists() {
 		for _, el := range object.Elts {
 			if kv, ok := el.(*ast.KeyValueExpr); ok {
 				m.nilList(kv.Value, func(_ *types.Var, decl ast.Node, typ string) { m.emptyLists(decl, typ) })
+				m.foundList(kv.Value)
 			}
 		}
 		return true
@@ -58,16 +60,42 @@ var aboutNull = regexp.MustCompile(`(?i)\bnull\b|//.*\b(nil|none|nothing)\b`)
 
 // returnedLists finds declarations of lists without a value that Run returns, and that are never compared with nil.
 func (m *fixer) returnedLists(found func(v *types.Var, decl ast.Node, typ string)) {
+	m.returned(func(x ast.Expr) { m.nilList(x, found) })
+}
+
+// returned visits the values that Run answers with.
+func (m *fixer) returned(visit func(x ast.Expr)) {
 	for _, f := range m.answering() {
 		ast.Inspect(f.Body, func(n ast.Node) bool {
 			if _, lit := n.(*ast.FuncLit); lit {
 				return false
 			}
 			if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
-				m.nilList(r.Results[0], found)
+				visit(r.Results[0])
 			}
 			return true
 		})
+	}
+}
+
+// finders are functions that return nil where they find nothing.
+var finders = regexp.MustCompile(`^(?:\(\*regexp\.Regexp\)\.FindAll\w*|slices\.(?:Collect|Sorted|SortedFunc|SortedStableFunc))$`)
+
+// foundList gives a list that a function of a library has found, by itself or as the first value of a variable, the value of an empty one where it is nil.
+func (m *fixer) foundList(x ast.Expr) {
+	if v := m.variable(x); v != nil {
+		_, x = m.definition(v)
+	}
+	c, ok := x.(*ast.CallExpr)
+	if !ok {
+		return
+	}
+	s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return
+	}
+	if f, ok := m.Info.Uses[s.Sel].(*types.Func); ok && finders.MatchString(f.FullName()) && !m.comparedToNil(m.Info.TypeOf(c)) {
+		m.fix("an empty list is no nil, which would be null", m.before(c, "append("+m.typeText(m.Info.TypeOf(c))+"{}, "), m.after(c, "...)"))
 	}
 }
 
@@ -103,12 +131,12 @@ func (m *fixer) nilList(x ast.Expr, found func(v *types.Var, decl ast.Node, typ 
 	if !ok || value != nil || spec.Type == nil {
 		return
 	}
-	if _, isSlice := v.Type().Underlying().(*types.Slice); !isSlice || slices.ContainsFunc(spec.Names, func(id *ast.Ident) bool { return m.comparedToNil(m.variable(id)) }) {
+	if _, isSlice := v.Type().Underlying().(*types.Slice); !isSlice || elemIs(v.Type(), types.Uint8) || m.comparedToNil(v.Type()) {
 		return
 	}
 	g, ok := m.parents[spec].(*ast.GenDecl)
 	if _, local := m.parents[g].(*ast.DeclStmt); ok && local && len(g.Specs) == 1 {
-		found(v, g, m.text(spec.Type))
+		found(v, g, m.text(ast.Unparen(spec.Type)))
 	}
 }
 
@@ -121,11 +149,12 @@ func (m *fixer) emptyLists(decl ast.Node, typ string) {
 	m.fix("an empty list is no nil, which would be null", m.replace(decl, strings.Join(names, ", ")+" := "+strings.Join(values, ", ")))
 }
 
-func (m *fixer) comparedToNil(v *types.Var) bool {
+// comparedToNil reports whether the program compares any list of that type with nil, by whatever name.
+func (m *fixer) comparedToNil(list types.Type) bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
-		if b, ok := n.(*ast.BinaryExpr); ok && m.variable(b.X) == v && isName(b.Y, "nil") {
-			found = true
+		if b, ok := n.(*ast.BinaryExpr); ok {
+			found = found || isName(b.Y, "nil") && types.Identical(m.Info.TypeOf(b.X), list) || isName(b.X, "nil") && types.Identical(m.Info.TypeOf(b.Y), list)
 		}
 		return !found
 	})
@@ -134,15 +163,11 @@ func (m *fixer) comparedToNil(v *types.Var) bool {
 
 // functions calls what the program returns without calling it, as in return b.String, nil.
 func (m *fixer) functions() {
-	for _, f := range m.answering() {
-		ast.Inspect(f.Body, func(n ast.Node) bool {
-			if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 2 && isGetter(m.Info.TypeOf(r.Results[0])) {
-				m.fix(clip(m.text(r.Results[0]))+" is called", m.after(r.Results[0], "()"))
-			}
-			_, lit := n.(*ast.FuncLit)
-			return !lit
-		})
-	}
+	m.returned(func(x ast.Expr) {
+		if isGetter(m.Info.TypeOf(x)) {
+			m.fix(clip(m.text(x))+" is called", m.after(x, "()"))
+		}
+	})
 }
 
 // pointers gives what decodes into its argument the place of a variable.
@@ -159,11 +184,11 @@ func (m *fixer) pointers() {
 		owner, name := m.hostMember(s)
 		from := len(call.Args) // of what it decodes into
 		switch {
-		case owner == "Call" && name == "Bind", m.text(s) == "json.Unmarshal" && len(call.Args) == 2:
+		case owner == "Call" && name == "Bind", m.callee(call) == "json.Unmarshal" && len(call.Args) == 2:
 			from = len(call.Args) - 1
-		case m.text(s) == "fmt.Sscanf":
+		case m.callee(call) == "fmt.Sscanf":
 			from = min(2, from)
-		case m.text(s) == "fmt.Sscan":
+		case m.callee(call) == "fmt.Sscan":
 			from = min(1, from)
 		}
 		for _, into := range call.Args[from:] {

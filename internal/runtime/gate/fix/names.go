@@ -9,7 +9,7 @@ import (
 )
 
 // spellings are names of other languages and what Go calls them.
-var spellings = map[string]string{"null": "nil", "None": "nil", "NULL": "nil", "True": "true", "False": "false", "float": "float64", "double": "float64", "integer": "int", "boolean": "bool"}
+var spellings = map[string]string{"null": "nil", "None": "nil", "NULL": "nil", "True": "true", "False": "false", "float": "float64", "integer": "int", "boolean": "bool"}
 
 // undefinedName fixes a name that another language has.
 func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {

@@ -153,35 +153,6 @@ func (m *fixer) condition(_ types.Error, path []ast.Node, _ []string) bool {
 	return ok && m.convert(s.Cond, types.Typ[types.Bool])
 }
 
-// power fixes a ** b of float64: it binds more than * and /.
-func (m *fixer) power(_ types.Error, path []ast.Node, _ []string) bool {
-	star, ok := nearest[*ast.StarExpr](path, nil)
-	if !ok {
-		return false
-	}
-	b, ok := m.parents[star].(*ast.BinaryExpr)
-	if !ok || b.Op != token.MUL || b.Y != star || b.OpPos+1 != star.Pos() {
-		return false
-	}
-	base := b.X
-	if left, ok := base.(*ast.BinaryExpr); ok {
-		base = left.Y
-	}
-	if next, ok := m.parents[b].(*ast.BinaryExpr); ok && next.X == b {
-		if _, chain := next.Y.(*ast.StarExpr); chain {
-			return false
-		}
-	}
-	switch base.(type) {
-	case *ast.UnaryExpr, *ast.StarExpr:
-		return false
-	}
-	if !isFloat(m.Info.TypeOf(base)) || !isFloat(m.Info.TypeOf(star.X)) && m.Info.Types[star.X].Value == nil {
-		return false
-	}
-	return m.fix("** is math.Pow", edit{m.offset(base.Pos()), m.offset(star.End()), "math.Pow(" + m.text(base) + ", " + m.text(star.X) + ")"})
-}
-
 // truncatedConstant fixes n * 0.5 of an int n.
 func (m *fixer) truncatedConstant(_ types.Error, path []ast.Node, _ []string) bool {
 	for _, n := range path {

@@ -48,6 +48,7 @@ func (t *tracer) from(e ast.Expr) origin {
 		if from := t.member(e); from != 0 {
 			return from
 		}
+		return t.field(e)
 	case *ast.CompositeLit:
 		var from origin
 		for _, el := range e.Elts {
@@ -58,6 +59,9 @@ func (t *tracer) from(e ast.Expr) origin {
 		}
 		return from
 	case *ast.CallExpr:
+		if t.Info.Types[e.Fun].IsType() && isEmptyInterface(t.Info.TypeOf(e.Fun)) {
+			return t.value(e.Args[0])
+		}
 		return t.answer(e)
 	}
 	return ofProgram

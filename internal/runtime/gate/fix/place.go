@@ -65,6 +65,9 @@ func (m *fixer) parameterType(c *ast.CallExpr, x ast.Expr) types.Type {
 		return nil
 	}
 	if isName(c.Fun, "append") && len(c.Args) > 0 && c.Args[0] != x {
+		if c.Ellipsis.IsValid() {
+			return m.Info.TypeOf(c.Args[0])
+		}
 		if s, ok := m.Info.TypeOf(c.Args[0]).(interface{ Elem() types.Type }); ok {
 			return s.Elem()
 		}

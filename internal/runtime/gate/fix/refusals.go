@@ -89,7 +89,7 @@ func (m *fixer) refusedInput(b *ast.BlockStmt) {
 	}
 	list := m.src[m.offset(c.Args[0].Pos()):m.offset(c.Args[len(c.Args)-1].End())]
 	format := valueOf(m.Info.Types[c.Args[0]])
-	switch fun := m.text(c.Fun); {
+	switch fun := m.callee(c); {
 	case fun == "errors.New":
 	case fun == "fmt.Errorf" && format.Kind() == constant.String && !strings.Contains(constant.StringVal(format), "%w"):
 		list = "fmt.Sprintf(" + list + ")"
@@ -105,7 +105,7 @@ var typed = regexp.MustCompile(`^(invalid_input|not_found|parse_failed|low_utili
 // namedType writes errors.New("invalid_input: ...") that Run returns as a failure of that type.
 func (m *fixer) namedType(r *ast.ReturnStmt) {
 	c, ok := ast.Unparen(r.Results[1]).(*ast.CallExpr)
-	if _, run := m.resultsOf(r); !run || !ok || len(c.Args) != 1 || m.text(c.Fun) != "errors.New" && m.text(c.Fun) != "fmt.Errorf" {
+	if _, run := m.resultsOf(r); !run || !ok || len(c.Args) != 1 || m.callee(c) != "errors.New" && m.callee(c) != "fmt.Errorf" {
 		return
 	}
 	if g := typed.FindStringSubmatch(constantText(c.Args[0])); g != nil && !strings.Contains(g[2], "%") {

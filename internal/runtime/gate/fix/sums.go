@@ -40,11 +40,15 @@ func (m *fixer) isMember(x ast.Expr) bool {
 	return ok && isEmptyInterface(object.Elem())
 }
 
-// otherNumbers reports whether the program takes values of type any for other numbers than float64, or asks which they are.
+// otherNumbers reports whether the program takes values of type any for other numbers than float64, asks which they are, or compares them: 1 is no 1.0 there.
 func (m *fixer) otherNumbers() bool {
-	found := false
+	found := uses(m.file, "DeepEqual")
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			found = found || (n.Op == token.EQL || n.Op == token.NEQ) && (m.isLoose(n.X, n.Y) || m.isLoose(n.Y, n.X))
+		case *ast.SwitchStmt:
+			found = found || n.Tag != nil && isEmptyInterface(m.Info.TypeOf(n.Tag))
 		case *ast.TypeAssertExpr:
 			t := m.Info.TypeOf(n.Type)
 			found = found || n.Type != nil && isKind(t, types.IsNumeric) && !isBasic(t, types.Float64)
@@ -54,4 +58,10 @@ func (m *fixer) otherNumbers() bool {
 		return !found
 	})
 	return found
+}
+
+// isLoose reports whether a value of type any is compared with what may be a number of the program's.
+func (m *fixer) isLoose(x, with ast.Expr) bool {
+	t := m.Info.TypeOf(with)
+	return isEmptyInterface(m.Info.TypeOf(x)) && !isName(with, "nil") && (isEmptyInterface(t) || isKind(t, types.IsNumeric) && !isFloat(t))
 }

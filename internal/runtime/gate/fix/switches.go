@@ -78,6 +78,28 @@ func (m *fixer) comparison(n *ast.BinaryExpr) {
 	}
 }
 
+// valueSwitch fixes a case 5 of decoded JSON in the same way.
+func (m *fixer) valueSwitch(n *ast.SwitchStmt) {
+	if n.Tag == nil {
+		return
+	}
+	if _, ok := m.isJSON(n.Tag); !ok {
+		return
+	}
+	ints := false
+	for _, c := range n.Body.List {
+		for _, x := range c.(*ast.CaseClause).List {
+			if t := m.Info.TypeOf(x); !m.isInt(x) && (isKind(t, types.IsNumeric) || isEmptyInterface(t)) {
+				return
+			}
+			ints = ints || m.isInt(x)
+		}
+	}
+	if ints {
+		m.useHost("numbers of JSON are float64 and equal no int: it is converted", m.replace(n.Tag, "recurgent.As("+m.text(n.Tag)+", 0)"))
+	}
+}
+
 func (m *fixer) isInt(e ast.Expr) bool {
 	t := m.Info.TypeOf(e)
 	return t != nil && (types.Identical(t, types.Typ[types.Int]) || types.Identical(t, types.Typ[types.UntypedInt]))

@@ -108,12 +108,25 @@ func (m *fixer) prefixStep(e *scanner.Error) bool {
 	return m.fix("the step stands behind the variable", edit{e.Pos.Offset, e.Pos.Offset + g[5], name + step})
 }
 
-// escape writes a class of a regular expression, as in "\d", with the backslash that a text of Go needs.
+var (
+	pattern    = regexp.MustCompile(`\bregexp\.(?:Must)?(?:Compile|MatchString)\(("(?:[^"\\]|\\.)*")`)
+	backslash  = regexp.MustCompile(`\\.`)
+	textEscape = regexp.MustCompile(`^\\[\\"afnrtvxuU0-7]`) // means the same in both, or nothing else
+)
+
+// escape writes the classes of a regular expression, as in "\b\d", with the backslash that a text of Go needs.
 func (m *fixer) escape(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
-	at := e.Pos.Offset - 1
-	if !strings.HasPrefix(e.Msg, "unknown escape") || at < begin || m.src[at] != '\\' || !strings.Contains(line, "regexp.") {
-		return false
+	for _, g := range pattern.FindAllStringSubmatchIndex(line, -1) {
+		if at := e.Pos.Offset - begin; strings.HasPrefix(e.Msg, "unknown escape") && g[2] < at && at < g[3] {
+			text := backslash.ReplaceAllStringFunc(line[g[2]:g[3]], func(s string) string {
+				if textEscape.MatchString(s) {
+					return s
+				}
+				return "\\" + s
+			})
+			return m.fix("a backslash of a regular expression stands twice", edit{begin + g[2], begin + g[3], text})
+		}
 	}
-	return m.fix("a backslash of a regular expression stands twice", edit{at, at, "\\"})
+	return false
 }

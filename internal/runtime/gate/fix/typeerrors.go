@@ -35,7 +35,6 @@ var rules = sync.OnceValue(func() []rule {
 		{regexp.MustCompile(`^no new variables on left side of :=`), (*fixer).noNewVariables},
 		{regexp.MustCompile(`truncated`), (*fixer).truncatedConstant},
 		{regexp.MustCompile(`mismatched types`), (*fixer).mismatched},
-		{regexp.MustCompile(`cannot indirect`), (*fixer).power},
 		{regexp.MustCompile(`^non-boolean condition in if`), (*fixer).condition},
 		{regexp.MustCompile(`operator (\S+) not defined on`), (*fixer).undefinedOperator},
 		{regexp.MustCompile(`^cannot use nil as (.+) value in return statement`), (*fixer).nilResult},

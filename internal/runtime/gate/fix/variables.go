@@ -16,6 +16,19 @@ func (m *fixer) variable(x ast.Expr) *types.Var {
 	return v
 }
 
+// callee is the function of a package that is called, as in strings.Split, whatever names the program has for both; "" for others.
+func (m *fixer) callee(c *ast.CallExpr) string {
+	s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	f, ok := m.Info.Uses[s.Sel].(*types.Func)
+	if !ok || f.Pkg() == nil || f.Signature().Recv() != nil {
+		return ""
+	}
+	return f.Pkg().Name() + "." + f.Name()
+}
+
 // usesOf returns the places where the program names a variable, but for its definition.
 func (m *fixer) usesOf(v types.Object) []*ast.Ident {
 	if m.used == nil {
