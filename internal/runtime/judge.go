@@ -78,18 +78,11 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 			j.class = agent.ClassExtrinsic // of a caller in a hurry
 			return j
 		}
-	case res.Authored != nil && res.Authored.Plain && heldToTypes(a.program):
-		j.outcome = agent.Failed(agent.ErrTool, res.Authored.Message)
-		if wrong := s.unlike(a.takes); wrong != "" {
-			j.outcome, j.outcome.Authored, e.Authored = agent.Failed(agent.ErrInvalidInput, wrong), true, true
-		}
+	case res.Authored != nil && a.untyped():
+		j.outcome = s.untyped(a.takes, res.Authored.Message)
+		e.Authored = j.outcome.Authored
 	case res.Authored != nil:
-		j.outcome = agent.Failed(res.Authored.Type, res.Authored.Message)
-		limit := a.overasked && res.Authored.Type == agent.ErrResourceExhausted // the program returned the error of its own limit
-		j.outcome.Authored = !limit && !a.modelFailed && !slices.ContainsFunc(res.Effects.Fetches, overLimit)
-		e.Authored = !limit
-		e.PassedOn = a.failed[res.Authored.Type].class
-		j.passedOn = e.PassedOn != agent.ClassNone || a.noRoom
+		j.says(res.Authored, &e)
 	default:
 		if s.check(ctx, &j) != nil {
 			j.outcome, j.class = interrupt.Outcome(ctx)
@@ -112,6 +105,16 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	j.class, j.drifting = classify(e), Drifting(e)
 	j.outcome.Retriable = j.retriable()
 	return j
+}
+
+// says takes the error that the program returned for its word.
+func (j *judged) says(err *sandbox.AuthoredError, e *Evidence) {
+	j.outcome = agent.Failed(err.Type, err.Message)
+	limit := j.overasked && err.Type == agent.ErrResourceExhausted // the program returned the error of its own limit
+	j.outcome.Authored = !limit && !j.modelFailed && !slices.ContainsFunc(e.Fetches, overLimit)
+	e.Authored = !limit
+	e.PassedOn = j.failed[err.Type].class
+	j.passedOn = e.PassedOn != agent.ClassNone || j.noRoom
 }
 
 // retriable reports whether the failure may pass by itself: the program says so, the failure is of a kind that does, or an external source failed in a

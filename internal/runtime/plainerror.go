@@ -10,8 +10,22 @@ import (
 // typedErrors is the first prompt version whose programs know that an error without a type is a failure.
 const typedErrors = "2026-11-30.v7"
 
-// heldToTypes reports whether an error without a type is a failure of the program, to be repaired. Programs of before author it.
-func heldToTypes(g *agent.Generation) bool { return g.PromptVersion >= typedErrors }
+// untyped reports whether the program returned an error without a type, which is a failure of it and to be repaired. Programs of before author it, and one of
+// a nested call is passed on.
+func (a *attempted) untyped() bool {
+	return a.result.Authored.Plain && a.program.PromptVersion >= typedErrors && a.failed[agent.ErrTool].class == agent.ClassNone && !a.authored[agent.ErrTool]
+}
+
+// untyped is the outcome of a program's error without a type.
+func (c *opened) untyped(takes *agent.Interface, message string) agent.Outcome {
+	wrong := c.unlike(takes)
+	if wrong == "" {
+		return agent.Failed(agent.ErrTool, message)
+	}
+	o := agent.Failed(agent.ErrInvalidInput, wrong)
+	o.Authored = true
+	return o
+}
 
 // unlike says which of the call's arguments is not what its program declares of the parameter, "" if they all are.
 func (c *opened) unlike(takes *agent.Interface) string {

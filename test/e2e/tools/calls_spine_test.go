@@ -161,7 +161,7 @@ func TestFailuresAreOutcomes(t *testing.T) {
 			continue
 		}
 		d.WantError(got, want)
-		if authored := method == "authored" || method == "plain"; got.Outcome.Authored != authored {
+		if authored := method == "authored"; got.Outcome.Authored != authored {
 			t.Errorf("%s: authored %v, want %v", method, got.Outcome.Authored, authored)
 		}
 		if got.Outcome.ErrorMessage == "" {
