@@ -1,45 +1,10 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 )
-
-// JSONSchema returns the parameters as one JSON Schema: an object with a property for each, as MCP and function tools
-// take it. Other properties are allowed only where the program may read them. A nil interface allows any object.
-func (f *Interface) JSONSchema() json.RawMessage {
-	schema := struct {
-		Type       string          `json:"type"`
-		Properties json.RawMessage `json:"properties,omitempty"`
-		Required   []string        `json:"required,omitempty"`
-		Additional *bool           `json:"additionalProperties,omitempty"`
-	}{Type: "object"}
-	if f == nil {
-		return Encoded(schema)
-	}
-	var properties bytes.Buffer // in positional order, which a map would lose
-	properties.WriteByte('{')
-	for i := range f.Parameters {
-		p := &f.Parameters[i]
-		if i > 0 {
-			properties.WriteByte(',')
-		}
-		properties.Write(Encoded(p.Name))
-		properties.WriteByte(':')
-		properties.Write(p.JSONSchema())
-		if p.Required {
-			schema.Required = append(schema.Required, p.Name)
-		}
-	}
-	properties.WriteByte('}')
-	schema.Properties = properties.Bytes()
-	if !f.Open {
-		schema.Additional = new(bool)
-	}
-	return Encoded(schema)
-}
 
 // JSONSchema returns the schema of the parameter's value, with its description and default.
 func (p *Parameter) JSONSchema() json.RawMessage {

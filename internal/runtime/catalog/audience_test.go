@@ -151,24 +151,3 @@ func TestMethodsOfEarlierVersions(t *testing.T) {
 		t.Error("durable, and called by two, it is not shown to ann")
 	}
 }
-
-func TestShownSchema(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ in, want string }{
-		{`{"type":"object","properties":{"b":{"type":"string","description":"a\n\u202eb"},"a":{"$comment":"x","title":"t"}},"x-mcp-header":"y"}`,
-			`{"type":"object","properties":{"b":{"type":"string","description":"a b"},"a":{"title":"t"}}}`},
-		{`{"anyOf":[{"enum":["é",1.50,null,{"description":"kept\n"}]},true],"examples":["x"],"required":["a"]}`, `{"anyOf":[{"enum":["é",1.50,null,{"description":"kept\n"}]},true],"required":["a"]}`},
-		{`{"properties":{"description":{"type":"string"},"examples":{}}}`, `{"properties":{"description":{"type":"string"},"examples":{}}}`},
-		{`{"examples":[{"a":["\u202e"]}],"not":{"$comment":7}}`, `{"not":{}}`}, {`true`, `true`}, {`{}`, `{}`},
-		{`{"enum":["a\u200bb"]}`, ""}, {`{"properties":{"a\u202e":{}}}`, ""}, {`{"const":"\u0000"}`, ""}, {`{`, ""},
-	} {
-		got, _, err := shownSchema(json.RawMessage(c.in))
-		if string(got) != c.want || (err != nil) != (c.want == "") {
-			t.Errorf("%s: %s, %v; want %s", c.in, got, err, c.want)
-		}
-	}
-	deep := strings.Repeat(`{"items":`, 5000) + "true" + strings.Repeat("}", 5000)
-	if got, _, err := shownSchema(json.RawMessage(deep)); err != nil || string(got) != deep {
-		t.Errorf("a deep schema: %d bytes, %v", len(got), err)
-	}
-}

@@ -1,128 +1,328 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// maxText bounds what a text of a model may show of itself, in characters.
-const maxText = 400
+// Bounds of what is shown of a model's schema. What goes beyond is any value.
+const (
+	maxText      = 400 // characters of a text of a model
+	maxSaid      = 200 // characters of what keywords say in words
+	maxDepth     = 7   // of a parameter or a value: OpenAI takes ten levels
+	maxShapes    = 200
+	maxEnum      = 250 // values
+	maxEnumBytes = 12_000
+)
 
 // errUnseen refuses a schema that cannot be shown: names and values in it have characters that nobody sees.
 var errUnseen = errors.New("a name or a value has characters that nobody sees")
 
-// A schemaView writes a schema anew as agents may be shown it.
-type schemaView struct {
-	in    *json.Decoder
-	out   bytes.Buffer
-	texts bool // it has texts that describe
+// A schemaReader makes the shape of a schema of a model's. Each value that the schema takes has the shape.
+type schemaReader struct {
+	root    json.RawMessage // what references point into
+	guess   bool            // a schema with properties is one of objects, one with items of arrays, though it says no type
+	left    int             // shapes that may be made yet
+	within  []string        // references that are being read
+	texts   bool            // there are texts that describe
+	refused error
 }
 
-// What a part of a schema is.
-const (
-	aSchema  = iota // a schema, or a list of schemas
-	byName          // an object of schemas
-	someData        // names and values, which count as they are
-	someText        // a text that describes
-	leftOut         // what nothing depends on
-)
-
-// shownSchema returns a schema of a model's as agents may be shown it: with the keywords of JSON Schema only, and texts that describe made one
-// bounded line. texts reports whether there are any. It reads the schema once. The error is errUnseen, or says that the schema is no JSON.
-func shownSchema(raw json.RawMessage) (shown json.RawMessage, texts bool, err error) {
-	v := schemaView{in: json.NewDecoder(bytes.NewReader(raw))}
-	v.in.UseNumber()
-	if err := v.write(aSchema); err != nil {
-		return nil, false, err
+// shapeOf returns the shape of a schema: any value for what is none, and for what nobody could be shown.
+func shapeOf(schema json.RawMessage, guess bool) (s *shape, texts bool) {
+	r := schemaReader{root: schema, guess: guess, left: maxShapes}
+	s = r.read(schema, 0)
+	if r.refused != nil {
+		return &shape{}, false
 	}
-	return v.out.Bytes(), v.texts, nil
+	return s, r.texts
 }
 
-func (v *schemaView) write(part int) error {
-	token, err := v.in.Token()
-	if err != nil {
-		return err
+type keywords map[string]json.RawMessage
+
+func (r *schemaReader) read(schema json.RawMessage, depth int) *shape {
+	m := keywords{}
+	if r.left--; r.left < 0 || depth > maxDepth || json.Unmarshal(schema, &m) != nil { // a boolean, too
+		return &shape{}
 	}
-	switch x := token.(type) {
-	case json.Delim:
-		return v.list(part, x)
-	case string:
+	s := *r.whole(m, depth)
+	if d := r.describe(m, s.kind); d != "" {
+		s.description = d
+	}
+	return &s
+}
+
+// whole reads a schema, but for what describes it.
+func (r *schemaReader) whole(m keywords, depth int) *shape {
+	s := r.typed(m, depth)
+	if to, ok := textOf(m["$ref"]); ok {
+		s = bothOf(s, r.referred(to, depth))
+	}
+	for _, part := range elements(m["allOf"]) {
+		s = bothOf(s, r.read(part, depth))
+	}
+	for _, name := range []string{"anyOf", "oneOf"} {
+		if parts := elements(m[name]); s.any() && len(parts) > 0 {
+			s = r.oneOf(parts, depth)
+		}
+	}
+	if string(m["nullable"]) == "true" && !s.any() {
+		s = oneOf([]*shape{s, {kind: "null"}})
+	}
+	return s
+}
+
+func (r *schemaReader) oneOf(parts []json.RawMessage, depth int) *shape {
+	var all []*shape
+	for _, part := range parts {
+		if string(part) != "false" {
+			all = append(all, r.read(part, depth+1))
+		}
+	}
+	if len(all) == 0 {
+		return &shape{}
+	}
+	return oneOf(all)
+}
+
+// referred reads what a reference points to, any value where that is not in the document or refers to itself.
+func (r *schemaReader) referred(to string, depth int) *shape {
+	path, local := strings.CutPrefix(to, "#/")
+	if !local || slices.Contains(r.within, to) {
+		return &shape{}
+	}
+	at := r.root
+	for _, name := range strings.Split(path, "/") {
+		m := keywords{}
+		if json.Unmarshal(at, &m) != nil {
+			return &shape{}
+		}
+		at = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
+	}
+	r.within = append(r.within, to)
+	defer func() { r.within = r.within[:len(r.within)-1] }()
+	return r.read(at, depth)
+}
+
+// typed reads what a schema says of types and of the values within.
+func (r *schemaReader) typed(m keywords, depth int) *shape {
+	values, fixed := elements(m["enum"]), false
+	if only, is := m["const"]; is {
+		values, fixed = []json.RawMessage{only}, true
+	}
+	if fixed || len(values) > 0 {
+		return r.fixed(values)
+	}
+	types, known := typesOf(m["type"])
+	if !known {
+		return &shape{}
+	}
+	if len(types) == 0 && r.guess {
 		switch {
-		case part == someText:
-			x, v.texts = agent.OneLine(x, maxText), true
-		case part != leftOut && !seen(x):
-			return errUnseen
+		case m["properties"] != nil:
+			types = []string{"object"}
+		case m["items"] != nil, m["prefixItems"] != nil:
+			types = []string{"array"}
 		}
-		v.out.Write(agent.Encoded(x))
-	case json.Number:
-		v.out.WriteString(x.String())
-	default:
-		v.out.Write(agent.Encoded(x)) // a boolean, or null
 	}
-	return nil
+	var all []*shape
+	for _, t := range types {
+		all = append(all, r.of(t, m, depth))
+	}
+	if len(all) == 0 {
+		return &shape{}
+	}
+	return oneOf(all)
 }
 
-// list writes an object or an array whose beginning has been read.
-func (v *schemaView) list(part int, begins json.Delim) error {
-	v.out.WriteString(begins.String())
-	for first := true; v.in.More(); {
-		start, inner := v.out.Len(), part
-		if !first {
-			v.out.WriteByte(',')
+// typesOf returns the types that a schema names, and false where a word of them is none.
+func typesOf(raw json.RawMessage) (types []string, known bool) {
+	if one, ok := textOf(raw); ok {
+		types = []string{one}
+	} else if raw != nil && json.Unmarshal(raw, &types) != nil {
+		return nil, false
+	}
+	for i, t := range types {
+		types[i] = strings.ToLower(strings.TrimSpace(t))
+		if !slices.Contains([]string{"string", "number", "integer", "boolean", "array", "object", "null"}, types[i]) {
+			return nil, false
 		}
-		if begins == '{' {
-			name, err := v.in.Token()
-			if err != nil {
-				return err
+	}
+	return types, true
+}
+
+// fixed returns the shape of some values.
+func (r *schemaReader) fixed(values []json.RawMessage) *shape {
+	var texts []string
+	var all []*shape
+	size, plain := 0, true
+	for _, v := range values {
+		switch kind := agent.Kind(v); kind {
+		case "string":
+			t, _ := textOf(v)
+			r.see(t)
+			texts, size = append(texts, t), size+len(t)
+			plain = plain && t != "" // Gemini takes no empty one
+		case "number", "boolean", "null":
+			all = append(all, &shape{kind: kind})
+		default:
+			return &shape{}
+		}
+	}
+	if len(texts) > 0 {
+		s := &shape{kind: "string"}
+		if plain && len(texts) <= maxEnum && size <= maxEnumBytes {
+			s.enum = distinct(texts)
+		}
+		all = append([]*shape{s}, all...)
+	}
+	return oneOf(all)
+}
+
+// distinct returns the texts in their order, each once.
+func distinct(texts []string) (out []string) {
+	for _, t := range texts {
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// of returns the shape of the values of one type that the schema takes.
+func (r *schemaReader) of(kind string, m keywords, depth int) *shape {
+	s := &shape{kind: kind}
+	switch kind {
+	case "number", "integer":
+		s.least, s.most = number(m["minimum"], m["exclusiveMinimum"]), number(m["maximum"], m["exclusiveMaximum"])
+	case "array":
+		s.least, s.most, s.items = count(m["minItems"]), count(m["maxItems"]), r.items(m, depth)
+	case "object":
+		rawjson.Members(m["properties"], func(name string, of []byte) {
+			r.see(name)
+			if p := (property{name: name, of: r.read(of, depth+1)}); s.property(name) == nil {
+				s.properties = append(s.properties, p)
 			}
-			if inner = inside(part, name.(string)); inner != leftOut && !seen(name.(string)) {
-				return errUnseen
+		})
+		var required []string
+		_ = json.Unmarshal(m["required"], &required) // what is no list of names requires nothing
+		for _, name := range required {
+			if r.see(name); s.property(name) == nil {
+				s.properties = append(s.properties, property{name: name, of: &shape{}})
 			}
-			v.out.Write(append(agent.Encoded(name), ':'))
-		}
-		if err := v.write(inner); err != nil {
-			return err
-		}
-		if inner == leftOut {
-			v.out.Truncate(start)
-		} else {
-			first = false
+			s.property(name).required = true
 		}
 	}
-	ends, err := v.in.Token()
-	if err == nil {
-		v.out.WriteString(ends.(json.Delim).String())
-	}
-	return err
+	return s
 }
 
-// inside returns the kind of the member of that name.
-func inside(part int, name string) int {
-	switch part {
-	case aSchema:
-	case byName:
-		return aSchema
-	default:
-		return part
+// items returns the shape of an array's items. Those of a tuple are each one of its items.
+func (r *schemaReader) items(m keywords, depth int) *shape {
+	tuple, rest := elements(m["prefixItems"]), m["items"]
+	if tuple == nil {
+		if tuple = elements(rest); tuple != nil {
+			rest = m["additionalItems"]
+		}
 	}
-	switch name {
-	case "description", "title":
-		return someText
-	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-		return byName
-	case "items", "prefixItems", "contains", "additionalProperties", "propertyNames", "unevaluatedItems", "unevaluatedProperties", "not", "if", "then", "else", "allOf", "anyOf", "oneOf":
-		return aSchema
-	case "type", "enum", "const", "default", "format", "pattern", "required", "dependentRequired", "$ref", "uniqueItems", "multipleOf", "readOnly", "writeOnly",
-		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains", "minProperties", "maxProperties":
-		return someData
+	switch {
+	case tuple == nil:
+		return r.read(rest, depth+1)
+	case string(rest) != "false" && string(m["maxItems"]) != strconv.Itoa(len(tuple)):
+		return &shape{}
 	}
-	return leftOut
+	return r.oneOf(tuple, depth)
 }
 
-func seen(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return !agent.Seen(r) && r != '\n' && r != '\t' })
+// number returns the first bound that is a number.
+func number(bounds ...json.RawMessage) json.Number {
+	for _, raw := range bounds {
+		if f, err := strconv.ParseFloat(string(raw), 64); err == nil && len(raw) <= 30 && f > -1e15 && f < 1e15 {
+			return json.Number(raw)
+		}
+	}
+	return ""
+}
+
+// count returns a bound that is a small number of items.
+func count(raw json.RawMessage) json.Number {
+	if n, err := strconv.ParseUint(string(raw), 10, 31); err == nil {
+		return json.Number(strconv.FormatUint(n, 10))
+	}
+	return ""
+}
+
+// see refuses the schema where the text has characters that nobody sees.
+func (r *schemaReader) see(text string) {
+	if strings.ContainsFunc(text, func(c rune) bool { return !agent.Seen(c) && c != '\n' && c != '\t' }) {
+		r.refused = errUnseen
+	}
+}
+
+// textOf returns a JSON text's value, and whether it is one.
+func textOf(raw json.RawMessage) (s string, ok bool) {
+	return s, len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil
+}
+
+// elements returns the elements of an array, nil of anything else.
+func elements(raw json.RawMessage) (list []json.RawMessage) {
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// inWords are the keywords that not every client takes, and what they say in words.
+var inWords = []struct{ name, of, words string }{
+	{"default", "", "Default: "}, {"format", "string", "Format: "}, {"pattern", "string", "Pattern: "}, {"minLength", "string", "Characters at least: "}, {"maxLength", "string", "Characters at most: "},
+	{"exclusiveMinimum", "number", "More than: "}, {"exclusiveMaximum", "number", "Less than: "}, {"multipleOf", "number", "A multiple of: "}}
+
+// describe returns the text that describes a schema of that type, with what no keyword of ours says.
+func (r *schemaReader) describe(m keywords, kind string) string {
+	var said []string
+	for _, k := range inWords {
+		if raw, there := m[k.name]; there && (k.of == "" || k.of == kind || k.of == "number" && kind == "integer") && string(raw) != "null" {
+			value := string(raw)
+			if t, ok := textOf(raw); ok && k.of != "" {
+				value = t
+			}
+			said = append(said, k.words+agent.OneLine(value, 60)+".")
+		}
+	}
+	if values := elements(m["enum"]); len(values) > 0 && (kind != "string" || slices.ContainsFunc(values, func(v json.RawMessage) bool { return string(v) == `""` })) {
+		said = append(said, "One of: "+agent.OneLine(string(m["enum"]), 100)+".")
+	} else if only, is := m["const"]; is && kind != "string" {
+		said = append(said, "Always: "+agent.OneLine(string(only), 60)+".")
+	}
+	if of, ok := typesOf(keywordsOf(m["additionalProperties"])["type"]); ok && len(of) > 0 && kind == "object" {
+		said = append(said, "Each member: "+strings.Join(of, " or ")+".")
+	}
+	words := agent.OneLine(strings.Join(said, " "), maxSaid)
+	says, ok := textOf(m["description"])
+	if !ok || says == "" {
+		says, ok = textOf(m["title"])
+	}
+	if !ok || says == "" {
+		return words
+	}
+	r.texts = true
+	if says = agent.OneLine(says, maxText-len([]rune(words))-2); words == "" || says == "" {
+		return says + words
+	}
+	if !strings.HasSuffix(says, ".") {
+		says += "."
+	}
+	return says + " " + words
+}
+
+// keywordsOf returns a schema's keywords; none where it is no object.
+func keywordsOf(schema json.RawMessage) keywords {
+	m := keywords{}
+	_ = json.Unmarshal(schema, &m)
+	return m
 }

@@ -27,6 +27,7 @@ type Tool struct {
 	OpenWorld bool // the program may reach the network, itself or by tools that it calls
 
 	takes            *agent.Interface // nil where nothing is known
+	shape            *shape           // of Parameters
 	returns          *contract.Schema // compiled Returns
 	named, described []string         // words of the name, and of what Description says of the method and not of the author
 	texts            bool             // a model described the parameters or the value
@@ -48,14 +49,16 @@ func (t *Tool) same(u *Tool) bool {
 		bytes.Equal(t.Parameters, u.Parameters) && bytes.Equal(t.Returns, u.Returns)
 }
 
-// freeForm is the schema of arguments of which nothing is known.
-var freeForm = json.RawMessage(`{"type":"object","properties":{"args":{"type":"array","description":"The arguments by position."},` +
-	`"kwargs":{"type":"object","description":"The arguments by name."}},"additionalProperties":false}`)
+// freeForm is the shape of arguments of which nothing is known.
+var freeForm = &shape{kind: "object", properties: []property{{name: "args", of: &shape{kind: "array", description: "The arguments by position.", items: &shape{}}},
+	{name: "kwargs", of: &shape{kind: "object", description: "The arguments by name."}}}}
+
+var freeFormSchema = freeForm.schema()
 
 // describe makes the tool of a method that the generation serving answers, as the description shows it. Its name is toolName's, until the table gives
 // another.
 func describe(m Method, d agent.Description, serving *agent.Generation, p purposes) *Tool {
-	t := &Tool{Name: toolName(m), Title: agent.Identifier(m.Role) + "." + agent.Identifier(m.Name), Role: m.Role, Method: m.Name, Parameters: freeForm, FreeForm: true}
+	t := &Tool{Name: toolName(m), Title: agent.Identifier(m.Role) + "." + agent.Identifier(m.Name), Role: m.Role, Method: m.Name, Parameters: freeFormSchema, FreeForm: true, shape: freeForm}
 	if d.Generation != nil {
 		t.take(d.Generation, d.Generation == serving)
 	}
@@ -81,28 +84,30 @@ func (t *Tool) take(g *agent.Generation, serves bool) {
 	if f == nil {
 		return
 	}
-	t.takes = f
-	if schema, texts, compiled := usable(f.JSONSchema()); compiled != nil { // one that does not compile would make clients fail
-		t.Parameters, t.FreeForm, t.texts = schema, false, texts
-	}
+	t.takes, t.FreeForm = f, false
+	t.shape, t.texts = parameters(f)
+	t.Parameters = t.shape.schema()
 	if serves && f.Returns != nil {
-		if schema, texts, compiled := usable(f.Returns); compiled != nil {
-			t.Returns, t.returns, t.texts = schema, compiled, t.texts || texts
+		if of, texts := shapeOf(f.Returns, false); !of.any() || of.description != "" {
+			t.Returns, t.texts = of.schema(), t.texts || texts
+			t.returns, _ = contract.CompileStored(t.Returns) // a shape compiles
 		}
 	}
 	t.texts = t.texts && f.Origin == agent.OriginDeclared && !g.ByPerson()
 }
 
-// usable returns the schema as it is shown, compiled; nil where it cannot be shown or does not compile.
-func usable(raw json.RawMessage) (schema json.RawMessage, texts bool, compiled *contract.Schema) {
-	schema, texts, err := shownSchema(raw)
-	if err == nil {
-		compiled, err = contract.CompileStored(schema)
+// parameters returns the shape of the arguments by name, in positional order.
+func parameters(f *agent.Interface) (s *shape, texts bool) {
+	s = &shape{kind: "object"}
+	for i := range f.Parameters {
+		p := &f.Parameters[i]
+		of, described := shapeOf(p.JSONSchema(), true)
+		if of.any() && of.description == "" {
+			of = &shape{description: "Any value."}
+		}
+		s.properties, texts = append(s.properties, property{p.Name, p.Required, of}), texts || described
 	}
-	if err != nil {
-		return nil, false, nil
-	}
-	return schema, texts, compiled
+	return s, texts
 }
 
 // clipped is the beginning of a signature, as far as it is searched.
