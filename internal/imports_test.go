@@ -64,6 +64,7 @@ var allowed = map[string][]string{
 	"internal/runtime/predict": {"internal/runtime/trail", "internal/runtime/history", "internal/runtime/provider", "internal/runtime/progress", "internal/runtime/interrupt", "internal/runtime/spend", "internal/runtime/storage",
 		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/tier":     {"internal/seal", "internal/beneath", "internal/runtime/sandbox", "internal/runtime/gate/report", "internal/runtime/history", "internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/catalog":  {"internal/api/strict", "internal/runtime/gate/report", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/why":      {"internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/bell", "internal/fair", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/overview": {"internal/runtime/spend", "internal/bell", "internal/store", "internal/agent"},

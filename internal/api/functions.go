@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -18,14 +20,18 @@ import (
 
 // Formats in which agents take tools.
 const (
-	formatOpenAI = "openai"
-	formatMCP    = "mcp"
+	formatOpenAI    = "openai"           // OpenAI's chat completions, and those of many servers
+	formatResponses = "openai-responses" // OpenAI's responses
+	formatAnthropic = "anthropic"
+	formatMCP       = "mcp"
 )
 
 // A functionPage is a part of the list.
 type functionPage struct {
-	after string
-	limit int
+	after  string
+	limit  int
+	format string
+	strict bool // the schemas are those of models that are held to them
 }
 
 // functionList is the form in which model APIs and tools/list have it.
@@ -34,7 +40,7 @@ type functionList struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// functionTool is a tool as model APIs take it.
+// functionTool is a tool as OpenAI's chat completions take it.
 type functionTool struct {
 	Type     string   `json:"type"`
 	Function function `json:"function"`
@@ -44,25 +50,73 @@ type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
+	Strict      bool            `json:"strict,omitempty"`
 }
 
-func (s *server) listFunctions(w *reply, r *http.Request, format string, p functionPage) error {
-	tools, more, err := w.run.Functions().List(r.Context(), w.reader(), p.after, p.limit)
+// responsesTool is a tool as OpenAI's responses take it.
+type responsesTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      bool            `json:"strict"`
+}
+
+// anthropicTool is a tool as Anthropic's messages take it.
+type anthropicTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+func (s *server) listFunctions(w *reply, r *http.Request, p functionPage) error {
+	var tools []*catalog.Tool
+	if p.format != formatMCP { // tools/list has those of its own
+		tools, p = extraTools(p)
+	}
+	methods, more, err := w.run.Functions().List(r.Context(), w.reader(), p.after, p.limit-len(tools))
 	if err != nil {
 		return err
 	}
+	tools = append(tools, methods...)
 	out := functionList{Tools: make([]any, len(tools))}
 	for i, t := range tools {
-		if format == formatMCP {
-			out.Tools[i] = mcp.Tool(t)
-		} else {
-			out.Tools[i] = functionTool{"function", function{t.Name, t.Description, t.Parameters}}
-		}
+		out.Tools[i] = p.tool(t)
 	}
 	if more {
 		out.NextCursor = &tools[len(tools)-1].Name
 	}
 	return s.send(w, http.StatusOK, out)
+}
+
+// extraTools returns the tools of the page that are no methods: lists begin with them. The rest is the page of methods that stands after them.
+func extraTools(p functionPage) (tools []*catalog.Tool, rest functionPage) {
+	if strings.Contains(p.after, "__") {
+		return nil, p
+	}
+	first := 1 + slices.IndexFunc(catalog.Extra, func(t *catalog.Tool) bool { return t.Name == p.after })
+	tools = slices.Clone(catalog.Extra[first:])
+	tools = tools[:min(len(tools), p.limit)]
+	p.after = ""
+	return tools, p
+}
+
+// tool returns the tool in the page's format.
+func (p *functionPage) tool(t *catalog.Tool) any {
+	if p.format == formatMCP {
+		return mcp.Tool(t)
+	}
+	parameters := t.Parameters
+	if p.strict {
+		parameters = t.Strict()
+	}
+	switch p.format {
+	case formatAnthropic:
+		return anthropicTool{t.Name, t.Description, parameters}
+	case formatResponses:
+		return responsesTool{"function", t.Name, t.Description, parameters, p.strict}
+	}
+	return functionTool{"function", function{t.Name, t.Description, parameters, p.strict}}
 }
 
 // reader is who sends the request, as lists of tools are made for.
@@ -122,6 +176,29 @@ func (s *server) postFunction(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	call, err := decodeFunction(data)
+	if err != nil {
+		return err
+	}
+	switch name {
+	case catalog.FindTools.Name:
+		return s.findFunctions(w, r, call)
+	case catalog.CallMethod.Name:
+		err = call.method(&q)
+	default:
+		err = call.tool(w, r, name, &q)
+	}
+	if err != nil {
+		return err
+	}
+	if q.SessionID, q.Ephemeral = call.session, call.session == ""; q.Ephemeral {
+		q.SessionID = ids.NewSession(true)
+	}
+	return s.answer(w, r, q)
+}
+
+// tool fills q for a call of the method that the tool stands for.
+func (c *functionCall) tool(w *reply, r *http.Request, name string, q *runtime.CallRequest) error {
 	tool, err := w.run.Functions().Find(r.Context(), w.reader(), name)
 	var unknown *catalog.NotFound
 	if errors.As(err, &unknown) {
@@ -130,43 +207,138 @@ func (s *server) postFunction(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := decodeFunction(data, tool, &q); err != nil {
-		return err
-	}
-	return s.answer(w, r, q)
+	q.Role, q.Method = tool.Role, tool.Method
+	q.Args, q.Kwargs, err = tool.Arguments(c.arguments, c.form)
+	return inArguments(err)
 }
 
-// decodeFunction fills q from a body: the arguments, an object or its text as models send it, and the session.
-func decodeFunction(data []byte, tool *catalog.Tool, q *runtime.CallRequest) error {
-	q.Role, q.Method = tool.Role, tool.Method
-	defer func() {
-		if q.Ephemeral = q.SessionID == ""; q.Ephemeral {
-			q.SessionID = ids.NewSession(true)
+// method fills q for a call of any method, from the arguments of call_method.
+func (c *functionCall) method(q *runtime.CallRequest) error {
+	return c.read(catalog.CallMethod, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "role":
+			f.name("/arguments/role", "role", v, &q.Role)
+		case "method":
+			f.name("/arguments/method", "method", v, &q.Method)
+		case "args":
+			f.array("/arguments/args", v, &q.Args)
+		case "kwargs":
+			f.object("/arguments/kwargs", v, &q.Kwargs)
+		default:
+			f.unknown("/arguments", name, "role, method, args, kwargs")
 		}
-	}()
-	var arguments json.RawMessage
+	}, func(f *fields) {
+		for name, value := range map[string]string{"role": q.Role, "method": q.Method} {
+			if value == "" {
+				f.bad("/arguments/"+name, "is required", `such as {"role": "calculator", "method": "add", "args": [2, 3]}`)
+			}
+		}
+	})
+}
+
+// foundFunction is a tool that find_tools found. Role and method are there where the names are their own: call_method takes them.
+type foundFunction struct {
+	Name        string          `json:"name"`
+	Role        string          `json:"role,omitempty"`
+	Method      string          `json:"method,omitempty"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// findFunctions answers find_tools with the outcome of a call that did not take place.
+func (s *server) findFunctions(w *reply, r *http.Request, c *functionCall) error {
+	if err := w.needs(access.Read); err != nil {
+		return err
+	}
+	query, limit := "", catalog.DefaultFound
+	err := c.read(catalog.FindTools, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "query":
+			f.short("/arguments/query", v, &query, catalog.MaxQuery)
+		case "limit":
+			f.integer("/arguments/limit", v, &limit, 1, catalog.MaxFound)
+		default:
+			f.unknown("/arguments", name, "query, limit")
+		}
+	}, func(*fields) {})
+	if err != nil {
+		return err
+	}
+	tools, err := w.run.Functions().Search(r.Context(), w.reader(), query, limit)
+	if err != nil {
+		return err
+	}
+	found := make([]foundFunction, len(tools))
+	for i, t := range tools {
+		found[i] = foundFunction{Name: t.Name, Description: t.Description, Parameters: t.Parameters}
+		if agent.Identifier(t.Role) == t.Role && agent.Identifier(t.Method) == t.Method {
+			found[i].Role, found[i].Method = t.Role, t.Method
+		}
+	}
+	value := map[string]any{"tools": found}
+	return s.send(w, http.StatusOK, map[string]any{"outcome": map[string]any{"status": agent.StatusOK, "ok": true, "value": value}})
+}
+
+// A functionCall is what a model asked for.
+type functionCall struct {
+	arguments json.RawMessage // nil for none
+	form      catalog.Form
+	session   string // "" for one of its own
+}
+
+// decodeFunction reads a body: the arguments, an object or its text as models send it, in which form they are, and the session.
+func decodeFunction(data []byte) (*functionCall, error) {
+	c := &functionCall{form: catalog.Unknown}
 	var f fields
 	err := strict.Members(data, func(name, v []byte) error {
 		switch string(name) {
 		case "arguments":
-			arguments = f.argumentsOf(v)
+			c.arguments = f.argumentsOf(v)
+		case "strict":
+			if held := false; !isNull(v) {
+				if f.boolean("/strict", v, &held); held {
+					c.form = catalog.Strict
+				} else {
+					c.form = catalog.Sparse
+				}
+			}
 		case "session_id":
-			f.short("/session_id", v, &q.SessionID, 64)
-			if q.SessionID != "" && !goodID(q.SessionID) {
+			f.short("/session_id", v, &c.session, 64)
+			if c.session != "" && !goodID(c.session) {
 				f.bad("/session_id", "is not the id of a session", "leave it out for a session of its own")
 			}
 		default:
-			f.unknown("", name, "arguments, session_id")
+			f.unknown("", name, "arguments, strict, session_id")
 		}
 		return nil
 	})
 	if err != nil {
-		return shapeProblem(err)
+		return nil, shapeProblem(err)
 	}
-	if len(f.errs) > 0 {
+	return c, f.err()
+}
+
+// read reads the arguments of a tool that is no method, each by member, and then checks them.
+func (c *functionCall) read(t *catalog.Tool, member func(f *fields, name, v []byte), check func(f *fields)) error {
+	object, err := t.Object(c.arguments, c.form)
+	if err != nil {
+		return inArguments(err)
+	}
+	var f fields
+	if object != nil {
+		_ = strict.Members(object, func(name, v []byte) error { // cannot fail: the whole body has passed
+			member(&f, name, v)
+			return nil
+		})
+	}
+	if check(&f); len(f.errs) > 0 {
 		return f.err()
 	}
-	q.Args, q.Kwargs, err = tool.Arguments(arguments)
+	return nil
+}
+
+// inArguments has the error point into the arguments.
+func inArguments(err error) error {
 	var bad *agent.InputError
 	if errors.As(err, &bad) {
 		bad.Pointer = "/arguments" + bad.Pointer

@@ -21,7 +21,8 @@ const (
 
 func (s *server) listTools(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatMCP)
+	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatResponses, formatAnthropic, formatMCP)
+	held := q.boolean("strict")
 	words, sort := q.text("q"), q.oneOf("sort", overview.ByName, overview.Used, overview.Failed, overview.Cost)
 	if len(words) > maxWords {
 		q.bad("q", "has more than "+strconv.Itoa(maxWords)+" bytes")
@@ -29,11 +30,14 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 	if format != "" && words+sort != "" {
 		q.bad("format", "cannot stand beside q or sort")
 	}
+	if held != nil && format != formatOpenAI && format != formatResponses {
+		q.bad("strict", "is for format="+formatOpenAI+" and format="+formatResponses)
+	}
 	if err := q.err(); err != nil {
 		return err
 	}
 	if format != "" {
-		return s.listFunctions(w, r, format, functionPage{after, limit})
+		return s.listFunctions(w, r, functionPage{after: after, limit: limit, format: format, strict: held != nil && *held})
 	}
 	if sort == overview.Cost {
 		if err := w.needs(access.Operate); err != nil { // the order says what others spent

@@ -14,6 +14,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -24,32 +25,28 @@ type extraTool struct {
 	run  func(s *Server, ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error)
 }
 
-// maxQuery bounds a query of find_tools, in bytes.
-const maxQuery = 2000
-
 // listed is the extra tool that is added anew to have the SDK notify subscribers; see Bridge.
 const listed = "find_tools"
 
 // extraTools returns the tools beside the methods. Their names have no "__", so no method's tool is called so.
 func extraTools() []extraTool {
 	schema := func(required string, properties ...string) json.RawMessage {
-		return json.RawMessage(`{"type":"object","additionalProperties":false,"required":[` + required + `],"properties":{` + strings.Join(properties, ",") + `}}`)
+		return json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` + required + `]}`)
 	}
 	return []extraTool{
-		{&sdk.Tool{Name: "call_method", Description: "Call any method of any role by name. One that does not exist yet is written by a model first, which takes a while. Say what the method does by its name and role.",
+		{&sdk.Tool{Name: "call_method", Description: catalog.CallMethod.Description,
 			InputSchema: schema(`"role","method"`, `"role":{"type":"string","description":"Who is asked, such as calculator."}`, `"method":{"type":"string","description":"What is asked, such as add."}`,
-				`"args":{"type":"array","description":"Arguments by position."}`, `"kwargs":{"type":"object","description":"Arguments by name."}`,
+				`"args":{"type":"array","description":"The arguments by position.","items":{}}`, `"kwargs":{"type":"object","description":"The arguments by name.","properties":{}}`,
 				`"session_id":{"type":"string","description":"The conversation that the call is part of."}`, `"timeout_ms":{"type":"integer","minimum":1,"maximum":3600000}`),
 			OutputSchema: outputSchema(nil)}, (*Server).callMethod},
-		{&sdk.Tool{Name: listed, Description: "Search the tools by words. The answer has the name, the description and the schema of each, so that you can call it by its name.",
-			InputSchema: schema(`"query"`, `"query":{"type":"string","description":"Words that say what the tool should do."}`, `"limit":{"type":"integer","minimum":1,"maximum":50,"description":"10 where it is absent."}`),
+		{&sdk.Tool{Name: listed, Description: catalog.FindTools.Description, InputSchema: catalog.FindTools.Parameters,
 			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}}, (*Server).findTools},
 		{&sdk.Tool{Name: "judge_call", Description: "Say that the answer of a call was right or wrong. A wrong one with an expected value has the program corrected.",
 			InputSchema: schema(`"call_id","verdict"`, `"call_id":{"type":"string","description":"As the result of the call has it."}`, `"verdict":{"type":"string","enum":["right","wrong"]}`,
-				`"expected":{"description":"The right value, for a wrong answer."}`, `"expected_error_type":{"type":"string","description":"The right error, such as not_found."}`, `"note":{"type":"string","maxLength":4096}`)},
+				`"expected":{"description":"The right value, for a wrong answer."}`, `"expected_error_type":{"type":"string","description":"The right error, such as not_found."}`, `"note":{"type":"string","description":"Why, in at most 4096 bytes."}`)},
 			(*Server).judgeCall},
 		{&sdk.Tool{Name: "new_session", Description: "Begin a conversation. Calls that name its id share a memory, and see what earlier ones did.",
-			InputSchema: schema(`"role"`, `"role":{"type":"string","description":"Who is asked where a call names nobody."}`, `"context":{"type":"object","description":"The memory to begin with."}`)},
+			InputSchema: schema(`"role"`, `"role":{"type":"string","description":"Who is asked where a call names nobody."}`, `"context":{"type":"object","description":"The memory to begin with.","properties":{}}`)},
 			(*Server).newSession},
 	}
 }
@@ -111,15 +108,15 @@ func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, argument
 	in := struct {
 		Query string `json:"query"`
 		Limit int    `json:"limit"`
-	}{Limit: 10}
+	}{Limit: catalog.DefaultFound}
 	if err := decode(arguments, &in); err != nil {
 		return refused(err), nil
 	}
-	if len(in.Query) > maxQuery {
-		return refused(&agent.InputError{Pointer: "/query", Detail: fmt.Sprintf("must have at most %d bytes", maxQuery)}), nil
+	if len(in.Query) > catalog.MaxQuery {
+		return refused(&agent.InputError{Pointer: "/query", Detail: fmt.Sprintf("must have at most %d bytes", catalog.MaxQuery)}), nil
 	}
-	if in.Limit < 1 || in.Limit > 50 {
-		return refused(&agent.InputError{Pointer: "/limit", Detail: "must be 1 to 50"}), nil
+	if in.Limit < 1 || in.Limit > catalog.MaxFound {
+		return refused(&agent.InputError{Pointer: "/limit", Detail: fmt.Sprintf("must be 1 to %d", catalog.MaxFound)}), nil
 	}
 	tools, err := s.o.Tools.Search(ctx, reader(ctx), in.Query, in.Limit)
 	if err != nil {

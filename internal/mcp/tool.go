@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,7 +22,7 @@ func Tool(t *catalog.Tool) *sdk.Tool {
 
 // outputSchema describes an outcome whose value is what the method returns; nil returns is anything.
 func outputSchema(returns json.RawMessage) json.RawMessage {
-	if returns == nil || bytes.Contains(returns, []byte("$")) { // a reference, which would point elsewhere in another schema
+	if returns == nil {
 		returns = json.RawMessage("{}")
 	}
 	text := func(description string) map[string]any {
@@ -32,12 +31,12 @@ func outputSchema(returns json.RawMessage) json.RawMessage {
 	return agent.Encoded(map[string]any{
 		"type": "object", "required": []string{"status", "ok", "tool_role", "method_name"},
 		"properties": map[string]any{
-			"status": map[string]any{"enum": []string{agent.StatusOK, agent.StatusError}}, "ok": map[string]any{"type": "boolean"},
+			"status": map[string]any{"type": "string", "enum": []string{agent.StatusOK, agent.StatusError}}, "ok": map[string]any{"type": "boolean"},
 			"value":      returns,
 			"error_type": text("Why it failed, in one word, such as invalid_input."), "error_message": text("The same in words."),
 			"retriable": map[string]any{"type": "boolean", "description": "The same call may succeed later."},
 			"authored":  map[string]any{"type": "boolean", "description": "The program itself returned the error: an honest answer."},
-			"metadata":  map[string]any{"type": "object"}, "tool_role": text("The role."), "method_name": text("The method."),
+			"metadata":  map[string]any{"type": "object", "properties": map[string]any{}}, "tool_role": text("The role."), "method_name": text("The method."),
 		},
 	})
 }

@@ -6,18 +6,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Arguments returns the arguments of a call from the object that an agent sent, nil for none, or an *agent.InputError
+// Arguments returns the arguments of a call from the object that an agent sent in that form, nil for none, or an *agent.InputError
 // whose pointer begins at the object. The object's text must be valid JSON.
 //
 // The object holds the arguments by name. One that has nothing but args, an array, and kwargs, an object, holds them by
 // position and by name, unless the method has parameters of such a name. A required argument must be there: a program
 // that runs without one fails, and its health would suffer from the agent's mistake.
-func (t *Tool) Arguments(object json.RawMessage) (args []json.RawMessage, kwargs json.RawMessage, err error) {
-	if string(object) == "null" {
-		object = nil
-	}
-	if kind := agent.Kind(object); len(object) > 0 && kind != "object" {
-		return nil, nil, wrongArguments("", "must be an object, not "+kind)
+func (t *Tool) Arguments(object json.RawMessage, form Form) (args []json.RawMessage, kwargs json.RawMessage, err error) {
+	if object, err = t.Object(object, form); err != nil {
+		return nil, nil, err
 	}
 	members := map[string]json.RawMessage{}
 	if len(object) > 0 && json.Unmarshal(object, &members) != nil {
@@ -37,6 +34,21 @@ func (t *Tool) Arguments(object json.RawMessage) (args []json.RawMessage, kwargs
 		kwargs = list
 	}
 	return args, kwargs, t.complete(args, named)
+}
+
+// Object returns the object that an agent sent in that form, nil for none, as Parameters describes it, or an *agent.InputError. A required
+// argument may be missing.
+func (t *Tool) Object(object json.RawMessage, form Form) (json.RawMessage, error) {
+	if string(object) == "null" {
+		object = nil
+	}
+	if len(object) == 0 {
+		return nil, nil
+	}
+	if kind := agent.Kind(object); kind != "object" {
+		return nil, wrongArguments("", "must be an object, not "+kind)
+	}
+	return t.readObject(object, form)
 }
 
 // splits reports whether the object has nothing but args and kwargs, and no parameter is called so.

@@ -4,20 +4,46 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
+	"github.com/recurgentd/recurgentd/internal/api/strict"
 )
 
 // Strict returns the schema of the arguments for models that are held to it: it lists all that there is, each property is required, one that a call
 // may lack is nullable, and a value of which no schema says what it is comes as its JSON text. Arguments reads them.
 func (t *Tool) Strict() json.RawMessage {
-	s := t.shape
-	if len(s.properties) == 0 && t.takes != nil && t.takes.Open {
-		s = freeForm // the program reads keywords that nobody knows
+	return t.listed().listed().schema()
+}
+
+// listed returns the shape whose properties the strict form lists.
+func (t *Tool) listed() *shape {
+	if len(t.shape.properties) == 0 && t.takes != nil && t.takes.Open {
+		return freeForm // the program reads keywords that nobody knows
 	}
-	return s.listed().schema()
+	return t.shape
+}
+
+// readObject returns the object of arguments in the plain form. What is no object stays.
+func (t *Tool) readObject(object json.RawMessage, form Form) (json.RawMessage, error) {
+	s := t.listed()
+	if form == Unknown && !s.lists(object) {
+		form = Sparse
+	}
+	return s.readObject(object, form, "")
+}
+
+// lists reports whether the object has all properties, as the strict form has them.
+func (s *shape) lists(object json.RawMessage) bool {
+	n := 0
+	rawjson.Members(object, func(name string, _ []byte) {
+		if s.property(name) != nil {
+			n++
+		}
+	})
+	return n == len(s.properties)
 }
 
 // textual reports whether the value comes as its JSON text in the strict form: nobody could list its members, or tell how it is to be read.
@@ -37,6 +63,7 @@ func (s *shape) textual() bool {
 	return s.any()
 }
 
+// strict is the strict form of the shape of a value, which is nullable where it is not required.
 func (s *shape) strict(required bool) *shape {
 	var out *shape
 	if s.textual() {
@@ -88,7 +115,8 @@ type Form int
 // Forms of arguments. In each a list or an object is also read from its JSON text, where the schema takes no text.
 const (
 	Plain   Form = iota // as Parameters describes them
-	Unknown             // by Parameters or by Strict: null is not given where the argument is optional; where any value may stand, the text of an object, a list or a text is read
+	Sparse              // as Parameters describes them, with null for an optional one that is not given
+	Unknown             // Sparse, or where the object has all arguments Strict: of any value the text of an object, a list or a text is read
 	Strict              // as Strict describes them
 )
 
@@ -121,13 +149,13 @@ func (s *shape) read(value json.RawMessage, form Form, required bool, at string)
 func (s *shape) readText(value json.RawMessage, form Form, at string) (json.RawMessage, error) {
 	t, _ := textOf(value)
 	inner := bytes.TrimSpace([]byte(t))
-	whole := validJSON(inner)
+	whole := len(inner) > 0 && strict.Check(inner) == nil
 	list := s.kind == "object" || s.kind == "array"
 	switch {
 	case list && whole && agent.Kind(inner) == s.kind:
 		out, _, err := s.read(inner, form, true, at)
 		return out, err
-	case !s.textual() || form == Plain:
+	case !s.textual() || form < Unknown:
 	case form == Strict && !whole:
 		return nil, wrongArguments(at, "must be JSON text")
 	case form == Strict, !list && whole && bytes.ContainsAny(inner[:1], `{["`):
@@ -137,38 +165,35 @@ func (s *shape) readText(value json.RawMessage, form Form, at string) (json.RawM
 }
 
 func (s *shape) readObject(value json.RawMessage, form Form, at string) (json.RawMessage, error) {
-	var b bytes.Buffer
+	out, changed := []byte{'{'}, false
 	var failed error
 	rawjson.Members(value, func(name string, v []byte) {
-		given := true
+		read, given := json.RawMessage(v), true
 		if p := s.property(name); p != nil && failed == nil {
-			v, given, failed = readProperty(p, v, form, at)
+			read, given, failed = p.of.read(v, form, p.required, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 		}
-		if given {
-			b.WriteByte(',')
-			b.Write(agent.Encoded(name))
-			b.WriteByte(':')
-			b.Write(v)
+		if changed = changed || !given || !bytes.Equal(read, v); given {
+			out = append(append(append(append(out, agent.Encoded(name)...), ':'), read...), ',')
 		}
 	})
-	if failed != nil {
-		return nil, failed
+	if failed != nil || !changed {
+		return value, failed
 	}
-	return append(append([]byte{'{'}, bytes.TrimPrefix(b.Bytes(), []byte{','})...), '}'), nil
-}
-
-func readProperty(p *property, v json.RawMessage, form Form, at string) (json.RawMessage, bool, error) {
-	return p.of.read(v, form, p.required, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(p.name))
+	return append(bytes.TrimSuffix(out, []byte{','}), '}'), nil
 }
 
 func (s *shape) readArray(value json.RawMessage, form Form, at string) (json.RawMessage, error) {
-	list := elements(value)
+	list, changed := elements(value), false
 	for i, v := range list {
-		one, _, err := s.items.read(v, form, true, at)
+		one, _, err := s.items.read(v, form, true, at+"/"+strconv.Itoa(i))
 		if err != nil {
 			return nil, err
 		}
+		changed = changed || !bytes.Equal(one, v)
 		list[i] = one
+	}
+	if !changed {
+		return value, nil
 	}
 	return agent.Encoded(list), nil
 }
