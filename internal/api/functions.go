@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -91,10 +90,10 @@ func (s *server) listFunctions(w *reply, r *http.Request, p functionPage) error 
 
 // extraTools returns the tools of the page that are no methods: lists begin with them. The rest is the page of methods that stands after them.
 func extraTools(p functionPage) (tools []*catalog.Tool, rest functionPage) {
-	if strings.Contains(p.after, "__") {
+	first := 1 + slices.IndexFunc(catalog.Extra, func(t *catalog.Tool) bool { return t.Name == p.after })
+	if first == 0 && p.after != "" {
 		return nil, p
 	}
-	first := 1 + slices.IndexFunc(catalog.Extra, func(t *catalog.Tool) bool { return t.Name == p.after })
 	tools = slices.Clone(catalog.Extra[first:])
 	tools = tools[:min(len(tools), p.limit)]
 	p.after = ""
@@ -228,10 +227,12 @@ func (c *functionCall) method(q *runtime.CallRequest) error {
 			f.unknown("/arguments", name, "role, method, args, kwargs")
 		}
 	}, func(f *fields) {
-		for name, value := range map[string]string{"role": q.Role, "method": q.Method} {
-			if value == "" {
-				f.bad("/arguments/"+name, "is required", `such as {"role": "calculator", "method": "add", "args": [2, 3]}`)
-			}
+		const such = `such as {"role": "calculator", "method": "add", "args": [2, 3]}`
+		if q.Role == "" && len(f.errs) == 0 {
+			f.bad("/arguments/role", "is required", such)
+		}
+		if q.Method == "" && len(f.errs) == 0 {
+			f.bad("/arguments/method", "is required", such)
 		}
 	})
 }
@@ -331,10 +332,8 @@ func (c *functionCall) read(t *catalog.Tool, member func(f *fields, name, v []by
 			return nil
 		})
 	}
-	if check(&f); len(f.errs) > 0 {
-		return f.err()
-	}
-	return nil
+	check(&f)
+	return f.err()
 }
 
 // inArguments has the error point into the arguments.

@@ -13,9 +13,27 @@ import (
 func TestFunctionTools(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
-	got := g.ask("GET", "/v1/tools?format=openai&limit=1", "")
+	names, after := "", ""
+	for range 5 {
+		got := g.ask("GET", "/v1/tools?format=openai&limit=1&after="+after, "")
+		var page struct {
+			Tools      []struct{ Function struct{ Name string } }
+			NextCursor string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(got.body, &page); err != nil || len(page.Tools) != 1 {
+			t.Fatalf("after %q: %s, %v", after, got.body, err)
+		}
+		names += page.Tools[0].Function.Name + " "
+		if after = page.NextCursor; after == "" {
+			break
+		}
+	}
+	if names != "call_method find_tools calculator__add free__form " {
+		t.Errorf("in pages: %s", names)
+	}
+	got := g.ask("GET", "/v1/tools?format=openai&limit=1&after=find_tools", "")
 	if want := `{"tools":[{"type":"function","function":{"name":"calculator__add","description":"calculator.add. Described by a language model, parameters included: Add two numbers.","parameters":` +
-		`{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"],"additionalProperties":false}}}],"next_cursor":"calculator__add"}`; string(got.body) != want {
+		`{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}}}],"next_cursor":"calculator__add"}`; string(got.body) != want {
 		t.Errorf("got  %s\nwant %s", got.body, want)
 	}
 	got = g.ask("GET", "/v1/tools?format=openai&after=calculator__add", "")
@@ -36,6 +54,69 @@ func TestFunctionTools(t *testing.T) {
 	add := list.Tools[0]
 	if add.Name != "calculator__add" || add.InputSchema["type"] != "object" || add.OutputSchema["type"] != "object" || add.Annotations["readOnlyHint"] != false {
 		t.Errorf("add: %+v", add)
+	}
+}
+
+// Each format has the members that its model API takes; the strict schemas list all that there is.
+func TestFormatsOfFunctionTools(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, nil)
+	const description = `"description":"calculator.add. Described by a language model, parameters included: Add two numbers."`
+	const plain = `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}`
+	const held = `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"],"additionalProperties":false}`
+	for query, want := range map[string]string{
+		"openai&strict=true":           `{"type":"function","function":{"name":"calculator__add",` + description + `,"parameters":` + held + `,"strict":true}}`,
+		"openai&strict=false":          `{"type":"function","function":{"name":"calculator__add",` + description + `,"parameters":` + plain + `}}`,
+		"openai-responses":             `{"type":"function","name":"calculator__add",` + description + `,"parameters":` + plain + `,"strict":false}`,
+		"openai-responses&strict=true": `{"type":"function","name":"calculator__add",` + description + `,"parameters":` + held + `,"strict":true}`,
+		"anthropic":                    `{"name":"calculator__add",` + description + `,"input_schema":` + plain + `}`,
+	} {
+		got := g.ask("GET", "/v1/tools?limit=1&after=find_tools&format="+query, "")
+		if want = `{"tools":[` + want + `],"next_cursor":"calculator__add"}`; string(got.body) != want {
+			t.Errorf("%s\ngot  %s\nwant %s", query, got.body, want)
+		}
+	}
+	got := g.ask("GET", "/v1/tools?format=openai&strict=true&after=calculator__add", "")
+	if want := `{"args":{"type":["array","null"],"description":"The arguments by position. null: not given.","items":{"type":"string","description":"As JSON text."}},` +
+		`"kwargs":{"type":["string","null"],"description":"The arguments by name. As JSON text. null: not given."}}`; !strings.Contains(string(got.body), want) {
+		t.Errorf("the free form: %s", got.body)
+	}
+	for _, query := range []string{"strict=true", "format=mcp&strict=true", "format=anthropic&strict=true", "format=openai&strict=1", "format=gemini"} {
+		if got := g.ask("GET", "/v1/tools?"+query, ""); got.status != 422 && got.status != 400 {
+			t.Errorf("%s: %d %s", query, got.status, got.body)
+		}
+	}
+}
+
+// call_method and find_tools are function tools.
+func TestFunctionToolsThatAreNoMethods(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, nil)
+	g.fake.result = runtime.CallResult{Body: mustJSON(t, reply1("shop", "sell")), OK: true}
+	for _, body := range []string{`{"arguments":{"role":"shop","method":"sell","args":[1],"kwargs":{"n":2}}}`,
+		`{"arguments":{"role":"shop","method":"sell","args":["1"],"kwargs":"{\"n\":2}"},"strict":true}`} {
+		g.fake.call = runtime.CallRequest{}
+		got := g.ask("POST", "/v1/functions/call_method", body)
+		if q := g.fake.call; got.status != 200 || q.Role != "shop" || q.Method != "sell" || len(q.Args) != 1 || string(q.Args[0]) != "1" || string(q.Kwargs) != `{"n":2}` || !q.Ephemeral {
+			t.Errorf("%s: %d %s, %+v", body, got.status, got.body, q)
+		}
+	}
+	for body, want := range map[string]string{`{}`: "/arguments/role is required", `{"arguments":{"role":"shop"}}`: "/arguments/method is required", `{"arguments":{"role":"a/b","method":"m"}}`: "/arguments/role",
+		`{"arguments":{"role":"a","method":"m","x":1}}`: "/arguments/x", `{"arguments":{"role":"a","method":"m","args":{}}}`: "/arguments/args"} {
+		if got := g.ask("POST", "/v1/functions/call_method", body); got.status != 422 || !strings.Contains(string(got.body), want) {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
+	}
+	for _, body := range []string{`{"arguments":{"query":"add numbers","limit":1}}`, `{"arguments":"{\"query\":\"add\",\"limit\":null}"}`} {
+		got := g.ask("POST", "/v1/functions/find_tools", body)
+		if want := `{"outcome":{"ok":true,"status":"ok","value":{"tools":[{"name":"calculator__add","role":"calculator","method":"add","description":"calculator.add. `; got.status != 200 || !strings.HasPrefix(string(got.body), want) {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
+	}
+	for _, body := range []string{`{"arguments":{"query":7}}`, `{"arguments":{"query":"x","limit":51}}`, `{"arguments":{"words":"x"}}`} {
+		if got := g.ask("POST", "/v1/functions/find_tools", body); got.status != 422 {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
 	}
 }
 
@@ -72,6 +153,10 @@ func TestFunctionCalls(t *testing.T) {
 		{"calculator__add", `{"arguments":"{"}`, 422, 0, "", "as text must be a JSON object"},
 		{"calculator__add", `{"args":[1]}`, 422, 0, "", "/args"},
 		{"calculator__add", `{"session_id":"../etc"}`, 422, 0, "", "/session_id"},
+		{"free__form", `{"arguments":{"args":["1","[2]"],"kwargs":null},"strict":true}`, 200, 2, "", ""},
+		{"free__form", `{"arguments":{"args":["x y"],"kwargs":null},"strict":true}`, 422, 0, "", "/arguments/args/0 must be JSON text"},
+		{"free__form", `{"arguments":{"args":"[1,2]"}}`, 200, 2, "", ""},
+		{"calculator__add", `{"arguments":{},"strict":7}`, 422, 0, "", "/strict"},
 		{"calculator__div", `{}`, 404, 0, "", "unknown tool"},
 		{"calculator__add", `[]`, 422, 0, "", "must be an object"},
 	} {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,24 +20,21 @@ const (
 	maxEnumBytes = 12_000
 )
 
-// errUnseen refuses a schema that cannot be shown: names and values in it have characters that nobody sees.
-var errUnseen = errors.New("a name or a value has characters that nobody sees")
-
 // A schemaReader makes the shape of a schema of a model's. Each value that the schema takes has the shape.
 type schemaReader struct {
-	root    json.RawMessage // what references point into
-	guess   bool            // a schema with properties is one of objects, one with items of arrays, though it says no type
-	left    int             // shapes that may be made yet
-	within  []string        // references that are being read
-	texts   bool            // there are texts that describe
-	refused error
+	root   json.RawMessage // what references point into
+	guess  bool            // a schema with properties is one of objects, one with items of arrays, though it says no type
+	left   int             // shapes that may be made yet
+	within []string        // references that are being read
+	texts  bool            // there are texts that describe
+	unseen bool            // a name or a value has characters that nobody sees
 }
 
 // shapeOf returns the shape of a schema: any value for what is none, and for what nobody could be shown.
 func shapeOf(schema json.RawMessage, guess bool) (s *shape, texts bool) {
 	r := schemaReader{root: schema, guess: guess, left: maxShapes}
 	s = r.read(schema, 0)
-	if r.refused != nil {
+	if r.unseen {
 		return &shape{}, false
 	}
 	return s, r.texts
@@ -260,7 +256,7 @@ func count(raw json.RawMessage) json.Number {
 // see refuses the schema where the text has characters that nobody sees.
 func (r *schemaReader) see(text string) {
 	if strings.ContainsFunc(text, func(c rune) bool { return !agent.Seen(c) && c != '\n' && c != '\t' }) {
-		r.refused = errUnseen
+		r.unseen = true
 	}
 }
 

@@ -61,9 +61,9 @@ func rules(schema any, strict bool) error {
 			return fmt.Errorf("%s beside the type %v", name, kind)
 		}
 	}
-	if any, has := m["anyOf"].([]any); has {
-		if inner = append(inner, any...); kind != nil || len(any) < 2 {
-			return fmt.Errorf("anyOf %v beside the type %v", any, kind)
+	if several, has := m["anyOf"].([]any); has {
+		if inner = append(inner, several...); kind != nil || len(several) < 2 {
+			return fmt.Errorf("anyOf %v beside the type %v", several, kind)
 		}
 	}
 	for _, s := range inner {
@@ -134,10 +134,8 @@ func TestShapesAreBounded(t *testing.T) {
 		if len(got) > 10_000 {
 			t.Errorf("%s: %d bytes are shown", name, len(got))
 		}
-		for _, strict := range []bool{false} {
-			if err := rules(decoded(t, got), strict); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+		if err := rules(decoded(t, got), false); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

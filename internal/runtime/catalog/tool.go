@@ -28,6 +28,7 @@ type Tool struct {
 
 	takes            *agent.Interface // nil where nothing is known
 	shape            *shape           // of Parameters
+	gives            string           // the type of Returns; "" where it is not one
 	returns          *contract.Schema // compiled Returns
 	named, described []string         // words of the name, and of what Description says of the method and not of the author
 	texts            bool             // a model described the parameters or the value
@@ -62,10 +63,6 @@ func describe(m Method, d agent.Description, serving *agent.Generation, p purpos
 	if d.Generation != nil {
 		t.take(d.Generation, d.Generation == serving)
 	}
-	t.Signature = t.takes.Signature(m.Name)
-	says := p.describe(m, d)
-	t.Description = t.describedBy(says)
-	t.named, t.described = words(m.Role+" "+m.Name), words(agent.OneLine(says.words, maxPurpose)+" "+clipped(t.Signature))
 	facts := report.Facts{}
 	if g := serving; len(g.Facts) > 0 && json.Unmarshal(g.Facts, &facts) == nil {
 		writes := len(facts.ContextWrites) > 0 || facts.UsesTools || facts.UsesDelegate
@@ -75,6 +72,10 @@ func describe(m Method, d agent.Description, serving *agent.Generation, p purpos
 	} else {
 		t.OpenWorld = true // nothing is known
 	}
+	t.Signature = t.takes.Signature(m.Name)
+	says := p.describe(m, d)
+	t.Description = t.describedBy(says)
+	t.named, t.described = words(m.Role+" "+m.Name), words(agent.OneLine(says.words, maxPurpose)+" "+clipped(t.Signature))
 	return t
 }
 
@@ -89,7 +90,7 @@ func (t *Tool) take(g *agent.Generation, serves bool) {
 	t.Parameters = t.shape.schema()
 	if serves && f.Returns != nil {
 		if of, texts := shapeOf(f.Returns, false); !of.any() || of.description != "" {
-			t.Returns, t.texts = of.schema(), t.texts || texts
+			t.Returns, t.gives, t.texts = of.schema(), of.kind, t.texts || texts
 			t.returns, _ = contract.CompileStored(t.Returns) // a shape compiles
 		}
 	}
@@ -135,10 +136,46 @@ func (t *Tool) describedBy(x text) string {
 	case x.words != "":
 		title += ": " + agent.OneLine(x.words, maxPurpose)
 	}
+	if x.words == "" {
+		title += ". " + t.known()
+	}
 	if t.texts {
 		return strings.TrimSuffix(title, ".") + ". A language model described the parameters."
 	}
 	return title
+}
+
+// known says what is known of a method that nobody described.
+func (t *Tool) known() string {
+	var takes []string
+	for _, p := range t.shape.properties {
+		one := p.name
+		if kind := p.of.kind; kind != "" {
+			one += " (" + kind + ")"
+		}
+		if !p.required {
+			one += ", optional"
+		}
+		takes = append(takes, one)
+	}
+	text := "It takes " + strings.Join(takes, "; ") + "."
+	switch {
+	case t.FreeForm:
+		text = "What it takes is not known."
+	case len(takes) == 0 && t.takes.Open:
+		text = "It takes arguments by name."
+	case len(takes) == 0:
+		text = "It takes nothing."
+	}
+	if t.gives != "" {
+		text += " It returns: " + t.gives + "."
+	}
+	if t.ReadOnly {
+		text += " It has no effects."
+	} else if t.OpenWorld {
+		text += " It may reach the network."
+	}
+	return agent.OneLine(text, maxText)
 }
 
 // purposes is what a role's contract says its methods are for.

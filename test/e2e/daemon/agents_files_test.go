@@ -56,7 +56,7 @@ func TestFilesOfFunctionTools(t *testing.T) {
 			t.Errorf("%s: what it made: %d %s", what, r.Status, r.Body)
 		}
 	}
-	parameters := d.Get("/v1/tools?format=openai")["tools"].([]any)[0].(object)["function"].(object)
+	parameters := d.Get("/v1/tools?format=openai&after=find_tools")["tools"].([]any)[0].(object)["function"].(object)
 	named := func(given object) object {
 		if properties, _ := parameters["parameters"].(object)["properties"].(object); properties["args"] != nil {
 			return object{"args": []any{given}}

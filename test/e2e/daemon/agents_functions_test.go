@@ -17,7 +17,7 @@ func TestFunctionTools(t *testing.T) {
 	s := d.Session("calculator")
 	d.WantValue(d.Call(s, "add", 2, 3), 5, "generated")
 	d.WantValue(d.Invoke(s, map[string]any{"role": "Müller & Söhne", "method": "add up!", "args": []any{1, 2}}), 3, "generated")
-	tools := d.Get("/v1/tools?format=openai")["tools"].([]any)
+	tools := d.Get("/v1/tools?format=openai&after=find_tools")["tools"].([]any)
 	if len(tools) != 2 {
 		t.Fatalf("tools: %v", tools)
 	}
@@ -47,6 +47,13 @@ func TestFunctionTools(t *testing.T) {
 	d.WantValue(in, 2, "persisted")
 	if in.SessionID != s || len(d.History(s)) != 3 {
 		t.Errorf("in the session: %s, history %d", in.SessionID, len(d.History(s)))
+	}
+
+	made := function(d, "call_method", map[string]any{"arguments": map[string]any{"role": "calculator", "method": "add", "args": []any{"2", "3"}, "kwargs": nil}, "strict": true, "session_id": s})
+	d.WantValue(made, 5, "persisted")
+	held := d.Get("/v1/tools?format=openai&strict=true")["tools"].([]any)
+	if first := held[0].(map[string]any)["function"].(map[string]any); len(held) != 4 || first["name"] != "call_method" || first["strict"] != true {
+		t.Errorf("the strict tools: %v", held)
 	}
 
 	body := rig.Encode(t, map[string]any{"arguments": arguments(add, 2, 2)})

@@ -1,0 +1,158 @@
+package catalog
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+)
+
+// written is a value as a model writes that is held to the strict form of the shape.
+func written(r *rand.Rand, s *shape, v any) any {
+	if s.textual() {
+		return string(agent.Encoded(v))
+	}
+	for _, one := range append([]*shape{s}, s.anyOf...) {
+		switch x := v.(type) {
+		case map[string]any:
+			if one.kind == "object" {
+				return members(r, one, x)
+			}
+		case []any:
+			if one.kind == "array" {
+				list := make([]any, len(x))
+				for i := range x {
+					list[i] = written(r, one.items, x[i])
+				}
+				return list
+			}
+		}
+	}
+	return v
+}
+
+func members(r *rand.Rand, s *shape, v map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, p := range s.properties {
+		value, given := v[p.name]
+		if out[p.name] = nil; given {
+			out[p.name] = written(r, p.of, value)
+		}
+	}
+	return out
+}
+
+// valueOf makes a value of the shape; an optional one is not null, which says that it is not given.
+func valueOf(r *rand.Rand, s *shape) any {
+	if len(s.anyOf) > 0 {
+		return valueOf(r, s.anyOf[r.IntN(len(s.anyOf))])
+	}
+	switch s.kind {
+	case "object":
+		out := map[string]any{}
+		for _, p := range s.properties {
+			if v := valueOf(r, p.of); p.required || v != nil && r.IntN(2) == 0 {
+				out[p.name] = v
+			}
+		}
+		return out
+	case "array":
+		out := []any{}
+		for range r.IntN(3) {
+			out = append(out, valueOf(r, s.items))
+		}
+		return out
+	case "string":
+		if len(s.enum) > 0 {
+			return s.enum[r.IntN(len(s.enum))]
+		}
+		return []any{"", "a", "[1]", "{", "null", "1"}[r.IntN(6)]
+	case "number", "integer":
+		return float64(r.IntN(3))
+	case "boolean":
+		return r.IntN(2) == 0
+	case "null":
+		return nil
+	}
+	return randomValue(r, 2)
+}
+
+// Whatever a model declared: the strict form keeps its rules, and what a model writes in it is read back as it was meant.
+func TestStrictFormsAreReadBack(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 37))
+		f := &agent.Interface{Parameters: []agent.Parameter{{Name: "x", Schema: agent.Encoded(randomSchema(r, 4)), Required: true}, {Name: "y", Schema: agent.Encoded(randomSchema(r, 3))}}}
+		tool := &Tool{takes: f}
+		tool.shape, _ = parameters(f)
+		held := tool.Strict()
+		if err := rules(decoded(t, held), true); err != nil {
+			t.Fatalf("seed %d: %s in the strict form is %s: %v", seed, tool.shape.schema(), held, err)
+		}
+		takes, err := contract.CompileStored(held)
+		if err != nil {
+			t.Fatalf("seed %d: %s: %v", seed, held, err)
+		}
+		for range 5 {
+			meant := agent.Encoded(valueOf(r, tool.shape))
+			var v map[string]any
+			if err := json.Unmarshal(meant, &v); err != nil {
+				t.Fatal(err)
+			}
+			sent := agent.Encoded(members(r, tool.shape, v))
+			if bad := takes.Check(sent); bad != nil && !bounded(tool.shape) {
+				t.Fatalf("seed %d: %s does not take %s: %s", seed, held, sent, bad.Message)
+			}
+			got, err := tool.Object(sent, Strict)
+			if err != nil || string(agent.Encoded(decoded(t, got))) != string(meant) {
+				t.Fatalf("seed %d: %s was sent as %s and read as %s, %v; the shape is %s", seed, meant, sent, got, err, tool.shape.schema())
+			}
+		}
+	}
+}
+
+// bounded reports whether numbers or lengths have bounds somewhere, which valueOf does not know.
+func bounded(s *shape) bool {
+	if s.least != "" || s.most != "" || s.items != nil && bounded(s.items) {
+		return true
+	}
+	for _, one := range s.anyOf {
+		if bounded(one) {
+			return true
+		}
+	}
+	for _, p := range s.properties {
+		if bounded(p.of) {
+			return true
+		}
+	}
+	return false
+}
+
+// A client that does not say which form it sends keeps its texts, but where all arguments are there and a text is plainly JSON.
+func TestFormsThatNobodyNamed(t *testing.T) {
+	t.Parallel()
+	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "any", Required: true}, {Name: "list", Type: "array"}, {Name: "word", Type: "string"}}}
+	tool := &Tool{takes: f}
+	tool.shape, _ = parameters(f)
+	for _, c := range []struct {
+		form     Form
+		in, want string
+	}{
+		{Unknown, `{"any":"{\"a\":1}","list":null,"word":null}`, `{"any":{"a":1}}`},
+		{Unknown, `{"any":"\"a\"","list":"[1]","word":"[1]"}`, `{"any":"a","list":[1],"word":"[1]"}`},
+		{Unknown, `{"any":"12","list":[],"word":"w"}`, `{"any":"12","list":[],"word":"w"}`},
+		{Unknown, `{"any":"[1]"}`, `{"any":"[1]"}`}, {Sparse, `{"any":"[1]","list":[],"word":null}`, `{"any":"[1]","list":[]}`},
+		{Strict, `{"any":"12","list":["12"],"word":"12"}`, `{"any":12,"list":[12],"word":"12"}`},
+		{Plain, `{"any":"[1]","list":"[1]","word":null}`, `{"any":"[1]","list":[1],"word":null}`},
+		{Plain, `{ "any": 9007199254740993 }`, `{ "any": 9007199254740993 }`}, {Strict, `{"any":"9007199254740993"}`, `{"any":9007199254740993}`},
+		{Strict, `{"any":"x"}`, ""}, {Strict, `{"any":"{\"a\":1,\"a\":2}"}`, ""}, {Unknown, `[]`, ""},
+	} {
+		got, err := tool.Object(json.RawMessage(c.in), c.form)
+		if string(got) != c.want && c.want != "" || (err != nil) != (c.want == "") {
+			t.Errorf("%d %s: %s, %v; want %s", c.form, c.in, got, err, c.want)
+		}
+	}
+}
