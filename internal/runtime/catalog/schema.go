@@ -194,6 +194,12 @@ func distinct(texts []string) (out []string) {
 // of returns the shape of the values of one type that the schema takes.
 func (r *schemaReader) of(kind string, m keywords, depth int) *shape {
 	s := &shape{kind: kind}
+	defer func() {
+		least, _ := s.least.Float64()
+		if most, err := s.most.Float64(); err == nil && s.least != "" && least > most {
+			s.least, s.most = "", "" // no value fits, and some clients refuse that
+		}
+	}()
 	switch kind {
 	case "number", "integer":
 		s.least, s.most = number(m["minimum"], m["exclusiveMinimum"]), number(m["maximum"], m["exclusiveMaximum"])
