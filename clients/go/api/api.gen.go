@@ -515,6 +515,51 @@ func (e FieldType) Valid() bool {
 	}
 }
 
+// Defines values for FoundFunctionsOutcomeOk.
+const (
+	FoundFunctionsOutcomeOkTrue FoundFunctionsOutcomeOk = true
+)
+
+// Valid indicates whether the value is a known member of the FoundFunctionsOutcomeOk enum.
+func (e FoundFunctionsOutcomeOk) Valid() bool {
+	switch e {
+	case FoundFunctionsOutcomeOkTrue:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FoundFunctionsOutcomeStatus.
+const (
+	FoundFunctionsOutcomeStatusOk FoundFunctionsOutcomeStatus = "ok"
+)
+
+// Valid indicates whether the value is a known member of the FoundFunctionsOutcomeStatus enum.
+func (e FoundFunctionsOutcomeStatus) Valid() bool {
+	switch e {
+	case FoundFunctionsOutcomeStatusOk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FunctionToolFunctionStrict.
+const (
+	FunctionToolFunctionStrictTrue FunctionToolFunctionStrict = true
+)
+
+// Valid indicates whether the value is a known member of the FunctionToolFunctionStrict enum.
+func (e FunctionToolFunctionStrict) Valid() bool {
+	switch e {
+	case FunctionToolFunctionStrictTrue:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FunctionToolType.
 const (
 	FunctionToolTypeFunction FunctionToolType = "function"
@@ -1817,6 +1862,21 @@ func (e RecommendationStatus) Valid() bool {
 	}
 }
 
+// Defines values for ResponsesToolType.
+const (
+	ResponsesToolTypeFunction ResponsesToolType = "function"
+)
+
+// Valid indicates whether the value is a known member of the ResponsesToolType enum.
+func (e ResponsesToolType) Valid() bool {
+	switch e {
+	case ResponsesToolTypeFunction:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SandboxLevel.
 const (
 	SandboxLevelFull    SandboxLevel = "full"
@@ -2494,16 +2554,22 @@ func (e ListToolsParamsSort) Valid() bool {
 
 // Defines values for ListToolsParamsFormat.
 const (
-	ListToolsParamsFormatMcp    ListToolsParamsFormat = "mcp"
-	ListToolsParamsFormatOpenai ListToolsParamsFormat = "openai"
+	ListToolsParamsFormatAnthropic       ListToolsParamsFormat = "anthropic"
+	ListToolsParamsFormatMcp             ListToolsParamsFormat = "mcp"
+	ListToolsParamsFormatOpenai          ListToolsParamsFormat = "openai"
+	ListToolsParamsFormatOpenaiResponses ListToolsParamsFormat = "openai-responses"
 )
 
 // Valid indicates whether the value is a known member of the ListToolsParamsFormat enum.
 func (e ListToolsParamsFormat) Valid() bool {
 	switch e {
+	case ListToolsParamsFormatAnthropic:
+		return true
 	case ListToolsParamsFormatMcp:
 		return true
 	case ListToolsParamsFormatOpenai:
+		return true
+	case ListToolsParamsFormatOpenaiResponses:
 		return true
 	default:
 		return false
@@ -2603,6 +2669,21 @@ type Accepted struct {
 
 // AcceptedStatus defines model for Accepted.Status.
 type AcceptedStatus string
+
+// AnthropicTool One method.
+type AnthropicTool struct {
+	Description string `json:"description"`
+
+	// InputSchema JSON Schema of the arguments.
+	InputSchema map[string]interface{} `json:"input_schema"`
+	Name        string                 `json:"name"`
+}
+
+// AnthropicToolList Tools as Anthropic's messages take them.
+type AnthropicToolList struct {
+	NextCursor *string         `json:"next_cursor"`
+	Tools      []AnthropicTool `json:"tools"`
+}
 
 // Any Any JSON value.
 type Any = json.RawMessage
@@ -3543,13 +3624,48 @@ type FixtureList struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
+// FoundFunction A tool that fits the words.
+type FoundFunction struct {
+	Description string `json:"description"`
+
+	// Method For call_method; beside role.
+	Method *string `json:"method,omitempty"`
+	Name   string  `json:"name"`
+
+	// Parameters JSON Schema of the arguments.
+	Parameters map[string]interface{} `json:"parameters"`
+
+	// Role For call_method; absent where the names have characters that are not shown.
+	Role *string `json:"role,omitempty"`
+}
+
+// FoundFunctions What find_tools found.
+type FoundFunctions struct {
+	Outcome struct {
+		Ok     FoundFunctionsOutcomeOk     `json:"ok"`
+		Status FoundFunctionsOutcomeStatus `json:"status"`
+		Value  struct {
+			Tools []FoundFunction `json:"tools"`
+		} `json:"value"`
+	} `json:"outcome"`
+}
+
+// FoundFunctionsOutcomeOk defines model for FoundFunctions.Outcome.Ok.
+type FoundFunctionsOutcomeOk bool
+
+// FoundFunctionsOutcomeStatus defines model for FoundFunctions.Outcome.Status.
+type FoundFunctionsOutcomeStatus string
+
 // FunctionCall What a model asks for.
 type FunctionCall struct {
-	// Arguments By name, as an object or as its JSON text. A tool without known parameters takes args and kwargs.
+	// Arguments By name, as an object or as its JSON text. A tool without known parameters takes args and kwargs. A list or an object may come as its JSON text, and null for an optional one says that it is not given.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 
 	// SessionID Absent: a session of its own.
 	SessionID *string `json:"session_id,omitempty"`
+
+	// Strict true: the arguments are as strict=true describes them. false: they are not. Absent: where all arguments are there, the JSON text of an object, a list or a text is read in the place of any value.
+	Strict *bool `json:"strict,omitempty"`
 }
 
 // FunctionTool One method.
@@ -3560,9 +3676,15 @@ type FunctionTool struct {
 
 		// Parameters JSON Schema of the arguments.
 		Parameters map[string]interface{} `json:"parameters"`
+
+		// Strict The model is held to the schema. Absent: it is not.
+		Strict *FunctionToolFunctionStrict `json:"strict,omitempty"`
 	} `json:"function"`
 	Type FunctionToolType `json:"type"`
 }
+
+// FunctionToolFunctionStrict The model is held to the schema. Absent: it is not.
+type FunctionToolFunctionStrict bool
 
 // FunctionToolType defines model for FunctionTool.Type.
 type FunctionToolType string
@@ -5223,6 +5345,28 @@ type ReplicaList struct {
 	Data []Replica `json:"data"`
 }
 
+// ResponsesTool One method.
+type ResponsesTool struct {
+	Description string `json:"description"`
+	Name        string `json:"name"`
+
+	// Parameters JSON Schema of the arguments.
+	Parameters map[string]interface{} `json:"parameters"`
+
+	// Strict The model is held to the schema.
+	Strict bool              `json:"strict"`
+	Type   ResponsesToolType `json:"type"`
+}
+
+// ResponsesToolType defines model for ResponsesTool.Type.
+type ResponsesToolType string
+
+// ResponsesToolList Tools as OpenAI's responses take them.
+type ResponsesToolList struct {
+	NextCursor *string         `json:"next_cursor"`
+	Tools      []ResponsesTool `json:"tools"`
+}
+
 // RestoreReply What is back.
 type RestoreReply struct {
 	// OlderGenerations Programs that came back behind a newer one, which goes on answering; absent where there are none.
@@ -6310,6 +6454,11 @@ type CallFunctionParams struct {
 	Traceparent *Traceparent `json:"traceparent,omitempty"`
 }
 
+// CallFunction200JSONResponseBody defines parameters for CallFunction.
+type CallFunction200JSONResponseBody struct {
+	union json.RawMessage
+}
+
 // ListInboxParams defines parameters for ListInbox.
 type ListInboxParams struct {
 	// Limit How many entries a page has at most.
@@ -6501,8 +6650,11 @@ type ListToolsParams struct {
 	// Sort used: the most used first. failed: those whose programs failed most of their recent calls first, then the most failures. cost: the most expensive of the last 30 days first, without prices the most tokens. Of equals the first by name.
 	Sort *ListToolsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
-	// Format openai or mcp; not beside q or sort.
+	// Format Not beside q or sort.
 	Format *ListToolsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// Strict The schemas are for models that are held to them; beside format=openai and format=openai-responses.
+	Strict *bool `form:"strict,omitempty" json:"strict,omitempty"`
 }
 
 // ListToolsParamsSort defines parameters for ListTools.
@@ -6973,6 +7125,68 @@ func (t *Outcome) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// AsCallReply returns the union data inside the CallFunction200JSONResponseBody as a CallReply
+func (t CallFunction200JSONResponseBody) AsCallReply() (CallReply, error) {
+	var body CallReply
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromCallReply overwrites any union data inside the CallFunction200JSONResponseBody as the provided CallReply
+func (t *CallFunction200JSONResponseBody) FromCallReply(v CallReply) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeCallReply performs a merge with any union data inside the CallFunction200JSONResponseBody, using the provided CallReply
+func (t *CallFunction200JSONResponseBody) MergeCallReply(v CallReply) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsFoundFunctions returns the union data inside the CallFunction200JSONResponseBody as a FoundFunctions
+func (t CallFunction200JSONResponseBody) AsFoundFunctions() (FoundFunctions, error) {
+	var body FoundFunctions
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromFoundFunctions overwrites any union data inside the CallFunction200JSONResponseBody as the provided FoundFunctions
+func (t *CallFunction200JSONResponseBody) FromFoundFunctions(v FoundFunctions) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeFoundFunctions performs a merge with any union data inside the CallFunction200JSONResponseBody, using the provided FoundFunctions
+func (t *CallFunction200JSONResponseBody) MergeFoundFunctions(v FoundFunctions) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t CallFunction200JSONResponseBody) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *CallFunction200JSONResponseBody) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
 // AsToolList returns the union data inside the ListTools200JSONResponseBody as a ToolList
 func (t ListTools200JSONResponseBody) AsToolList() (ToolList, error) {
 	var body ToolList
@@ -7015,6 +7229,58 @@ func (t *ListTools200JSONResponseBody) FromFunctionToolList(v FunctionToolList) 
 
 // MergeFunctionToolList performs a merge with any union data inside the ListTools200JSONResponseBody, using the provided FunctionToolList
 func (t *ListTools200JSONResponseBody) MergeFunctionToolList(v FunctionToolList) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsResponsesToolList returns the union data inside the ListTools200JSONResponseBody as a ResponsesToolList
+func (t ListTools200JSONResponseBody) AsResponsesToolList() (ResponsesToolList, error) {
+	var body ResponsesToolList
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromResponsesToolList overwrites any union data inside the ListTools200JSONResponseBody as the provided ResponsesToolList
+func (t *ListTools200JSONResponseBody) FromResponsesToolList(v ResponsesToolList) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeResponsesToolList performs a merge with any union data inside the ListTools200JSONResponseBody, using the provided ResponsesToolList
+func (t *ListTools200JSONResponseBody) MergeResponsesToolList(v ResponsesToolList) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsAnthropicToolList returns the union data inside the ListTools200JSONResponseBody as a AnthropicToolList
+func (t ListTools200JSONResponseBody) AsAnthropicToolList() (AnthropicToolList, error) {
+	var body AnthropicToolList
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromAnthropicToolList overwrites any union data inside the ListTools200JSONResponseBody as the provided AnthropicToolList
+func (t *ListTools200JSONResponseBody) FromAnthropicToolList(v AnthropicToolList) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeAnthropicToolList performs a merge with any union data inside the ListTools200JSONResponseBody, using the provided AnthropicToolList
+func (t *ListTools200JSONResponseBody) MergeAnthropicToolList(v AnthropicToolList) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -7354,7 +7620,7 @@ type ClientInterface interface {
 
 	// CallFunctionWithBody Run a function tool
 	//
-	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
+	// Makes the call that a model asked for. call_method calls any method of any role; find_tools searches the tools, which is no call and needs the scope `read`, too. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7363,7 +7629,7 @@ type ClientInterface interface {
 
 	// CallFunction Run a function tool
 	//
-	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
+	// Makes the call that a model asked for. call_method calls any method of any role; find_tools searches the tools, which is no call and needs the scope `read`, too. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7820,7 +8086,7 @@ type ClientInterface interface {
 
 	// ListTools List the known tools
 	//
-	// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
+	// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as OpenAI's chat completions (openai) and responses (openai-responses), Anthropic (anthropic) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. The schemas keep to the keywords that all of them take. But for mcp the tools call_method and find_tools come first. With strict=true they are for models that are held to their schemas: each property is required, optional ones are nullable, and values of which nothing is known come as JSON text. after is then the name of a tool. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools (the `ListTools` operationId).
 	ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8726,7 +8992,7 @@ func (c *Client) GetFileContent(ctx context.Context, id string, reqEditors ...Re
 
 // CallFunctionWithBody Run a function tool
 //
-// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
+// Makes the call that a model asked for. call_method calls any method of any role; find_tools searches the tools, which is no call and needs the scope `read`, too. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8745,7 +9011,7 @@ func (c *Client) CallFunctionWithBody(ctx context.Context, name string, params *
 
 // CallFunction Run a function tool
 //
-// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
+// Makes the call that a model asked for. call_method calls any method of any role; find_tools searches the tools, which is no call and needs the scope `read`, too. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9772,7 +10038,7 @@ func (c *Client) CheckModel(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // ListTools List the known tools
 //
-// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
+// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as OpenAI's chat completions (openai) and responses (openai-responses), Anthropic (anthropic) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. The schemas keep to the keywords that all of them take. But for mcp the tools call_method and find_tools come first. With strict=true they are for models that are held to their schemas: each property is required, optional ones are nullable, and values of which nothing is known come as JSON text. after is then the name of a tool. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools (the `ListTools` operationId).
 func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14197,6 +14463,18 @@ func NewListToolsRequest(server string, params *ListToolsParams) (*http.Request,
 
 		}
 
+		if params.Strict != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "strict", *params.Strict, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -16234,7 +16512,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallFunctionWithBodyWithResponse Run a function tool
 	//
-	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
+	// Makes the call that a model asked for. call_method calls any method of any role; find_tools searches the tools, which is no call and needs the scope `read`, too. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16243,7 +16521,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallFunctionWithResponse Run a function tool
 	//
-	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
+	// Makes the call that a model asked for. call_method calls any method of any role; find_tools searches the tools, which is no call and needs the scope `read`, too. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16756,7 +17034,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListToolsWithResponse List the known tools
 	//
-	// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
+	// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as OpenAI's chat completions (openai) and responses (openai-responses), Anthropic (anthropic) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. The schemas keep to the keywords that all of them take. But for mcp the tools call_method and find_tools come first. With strict=true they are for models that are held to their schemas: each property is required, optional ones are nullable, and values of which nothing is known come as JSON text. after is then the name of a tool. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19357,7 +19635,7 @@ type CallFunctionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *CallReply
+	JSON200 *CallFunction200JSONResponseBody
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *Accepted
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -19379,7 +19657,7 @@ type CallFunctionResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r CallFunctionResponse) GetJSON200() *CallReply {
+func (r CallFunctionResponse) GetJSON200() *CallFunction200JSONResponseBody {
 	return r.JSON200
 }
 
@@ -26675,7 +26953,7 @@ func (c *ClientWithResponses) GetFileContentWithResponse(ctx context.Context, id
 
 // CallFunctionWithBodyWithResponse Run a function tool
 //
-// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
+// Makes the call that a model asked for. call_method calls any method of any role; find_tools searches the tools, which is no call and needs the scope `read`, too. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26690,7 +26968,7 @@ func (c *ClientWithResponses) CallFunctionWithBodyWithResponse(ctx context.Conte
 
 // CallFunctionWithResponse Run a function tool
 //
-// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
+// Makes the call that a model asked for. call_method calls any method of any role; find_tools searches the tools, which is no call and needs the scope `read`, too. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27545,7 +27823,7 @@ func (c *ClientWithResponses) CheckModelWithResponse(ctx context.Context, reqEdi
 
 // ListToolsWithResponse List the known tools
 //
-// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
+// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as OpenAI's chat completions (openai) and responses (openai-responses), Anthropic (anthropic) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. The schemas keep to the keywords that all of them take. But for mcp the tools call_method and find_tools come first. With strict=true they are for models that are held to their schemas: each property is required, optional ones are nullable, and values of which nothing is known come as JSON text. after is then the name of a tool. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -31155,7 +31433,7 @@ func ParseCallFunctionResponse(rsp *http.Response) (*CallFunctionResponse, error
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest CallReply
+		var dest CallFunction200JSONResponseBody
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

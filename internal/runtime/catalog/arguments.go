@@ -20,6 +20,9 @@ func (t *Tool) Arguments(object json.RawMessage, form Form) (args []json.RawMess
 	if len(object) > 0 && json.Unmarshal(object, &members) != nil {
 		return nil, nil, wrongArguments("", "cannot be read")
 	}
+	if len(members) == 0 {
+		object = nil // no keywords
+	}
 	if !t.splits(members) {
 		return nil, object, t.complete(nil, members)
 	}
