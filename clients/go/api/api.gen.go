@@ -2917,6 +2917,9 @@ type Call struct {
 	Method            string                     `json:"method"`
 	Model             string                     `json:"model"`
 
+	// Notes What the program that ran last noted with `call.Log`, secrets masked; for `retention.value_hours`.
+	Notes *[]string `json:"notes,omitempty"`
+
 	// Outcome Null while the call runs and once its value is not retained any more.
 	Outcome *Outcome `json:"outcome"`
 
@@ -3977,6 +3980,9 @@ type LogEntry struct {
 	LifecycleState    string                     `json:"lifecycle_state"`
 	Method            string                     `json:"method"`
 	Model             string                     `json:"model"`
+
+	// Notes What the program that ran last noted with `call.Log`, secrets masked; for `retention.value_hours`.
+	Notes *[]string `json:"notes,omitempty"`
 
 	// OutcomeAuthored The program itself returned the error.
 	OutcomeAuthored      *bool                  `json:"outcome_authored,omitempty"`
@@ -6015,7 +6021,10 @@ type Why struct {
 
 	// NotRecorded What is not known any more, so that the rest may be off.
 	NotRecorded []string `json:"not_recorded"`
-	Role        string   `json:"role"`
+
+	// Notes What the program noted with `call.Log`.
+	Notes *[]string `json:"notes,omitempty"`
+	Role  string    `json:"role"`
 
 	// Selection The decision as it was recorded. again: the same selection run again on what is kept, null where nothing was selected or too little is kept; same: it decides the same.
 	Selection WhySelection `json:"selection"`

@@ -11,7 +11,7 @@ import (
 // the answer into result (nil discards it). An error that Ask returns is a *Failure: the daemon's refusal, or the
 // word that the call is over. Ask is called from the one goroutine that runs the program.
 //
-// Operations: history, tools, call, delegate, fetch, content, predict, file and, of a Host that is Streams, open and create, which answer
+// Operations: history, tools, call, delegate, fetch, content, predict, file, log and, of a Host that is Streams, open and create, which answer
 // with a stream.
 type Host interface {
 	Ask(op string, params, result any) error

@@ -31,6 +31,7 @@ type Call struct {
 	rawKwargs    map[string]json.RawMessage
 	inputHistory json.RawMessage
 	made         []*File
+	logged       int // lines
 }
 
 // Arg returns the positional argument i, else the keyword argument name, else nil.
@@ -178,6 +179,17 @@ func (c *Call) FetchWith(r Request) (*Response, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// maxLogged bounds the lines of Log.
+const maxLogged = 100
+
+// Log adds a line to the notes in the call's log entry, for whoever looks at the call later; callers do not see it. A call has at most 100, of 1 KiB each: what is
+// more is left out.
+func (c *Call) Log(format string, args ...any) {
+	if c.logged++; c.logged <= maxLogged {
+		c.ask("log", map[string]string{"text": fmt.Sprintf(format, args...)}, nil)
+	}
 }
 
 // Content returns the stored result that ref names, or nil when it is missing or evicted.
