@@ -45,7 +45,7 @@ type Input struct {
 	Context      map[string]any
 	InputHistory json.RawMessage // {"messages": [...]} or nothing
 
-	Decode func([]byte) (any, error) // decodes an argument as json.Unmarshal does, which nil stands for
+	Decode func([]byte) (any, error) // decodes an argument as Unmarshal does, which nil stands for
 }
 
 // New makes the Call that a program's Run receives. It fails when an argument is not JSON.
@@ -58,7 +58,7 @@ func New(in Input, h Host) (*Call, error) {
 	decode := in.Decode
 	if decode == nil {
 		decode = func(raw []byte) (v any, err error) {
-			err = json.Unmarshal(raw, &v)
+			err = Unmarshal(raw, &v)
 			return v, err
 		}
 	}

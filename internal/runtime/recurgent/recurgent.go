@@ -7,11 +7,9 @@
 package recurgent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
 )
@@ -22,7 +20,7 @@ type Call struct {
 	Role, Method, CallID, TraceID string
 
 	Depth   int            // 0 for a client's call, 1 and more for calls by programs
-	Args    []any          // decoded JSON: float64, string, bool, nil, []any, map[string]any; never nil
+	Args    []any          // decoded JSON: float64, string, bool, nil, []any, map[string]any, and json.Number for whole numbers that float64 does not hold; never nil
 	Kwargs  map[string]any // keyword arguments, decoded likewise; never nil
 	Context map[string]any // the session's memory; changes are kept only when the call ends ok
 
@@ -71,7 +69,7 @@ func (c *Call) Bind(v any) error {
 	if err != nil {
 		return fmt.Errorf("recurgent: arguments: %w", err)
 	}
-	return decode(object, v)
+	return Unmarshal(object, v)
 }
 
 // fieldName returns the JSON name of a struct field and whether encoding/json would fill it.
@@ -98,14 +96,6 @@ func hasKey(m map[string]json.RawMessage, name string) bool {
 		}
 	}
 	return false
-}
-
-func decode(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(v); err != nil && err != io.EOF {
-		return err
-	}
-	return nil
 }
 
 // History returns the session's earlier depth-0 calls, oldest first: the newest 10,000 of them or 8 MiB.

@@ -44,7 +44,7 @@ func (a *asker) Ask(op string, params, result any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(body, result)
+	return recurgent.Unmarshal(body, result)
 }
 
 // live answers a question now.
