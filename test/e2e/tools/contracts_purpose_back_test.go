@@ -42,6 +42,18 @@ func changedTwice(t *testing.T, answers ...any) (d *rig.Daemon, m *rig.Model, s 
 	return d, m, s, examples(d, "units", "convert", example(273.15, 0))[0].(object)["id"]
 }
 
+// undoPut undoes the newest change of a tool and returns the reply.
+func undoPut(d *rig.Daemon) object {
+	d.T.Helper()
+	for _, e := range d.List("/v1/maintenance/audit") {
+		if e["action"] == "tool.put" {
+			return d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/audit/"+e["id"].(string)+"/undo", object{}).Object(d.T)
+		}
+	}
+	d.T.Fatal("no tool was put")
+	return nil
+}
+
 // A program that words set back bring back is held to the examples of now: what it breaks stands in the reply and in the inbox, until a person decides.
 func TestPurposeSetBackAgainstExamples(t *testing.T) {
 	t.Parallel()
@@ -62,17 +74,15 @@ func TestPurposeSetBackAgainstExamples(t *testing.T) {
 				decide(1)
 				value, generation = 273.15, "gen-2"
 			case "drop the example":
-				examples(d, "units", "convert")
+				d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("units", "convert")+"/examples", object{"examples": list()})
 			case "change it again":
 				if back := registered(d, object{"purpose": toKelvin})["brought_back"]; back != nil {
 					t.Errorf("%v came back", back)
 				}
 				value, generation = 273.15, "gen-2"
 			case "undo":
-				last := d.List("/v1/maintenance/audit?action=tool.put&limit=1")[0]
-				undone := d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/audit/"+last["id"].(string)+"/undo", object{}).Object(t)
-				if undone["brought_back"] != nil {
-					t.Errorf("%v came back", undone["brought_back"])
+				if back := undoPut(d)["brought_back"]; back != nil {
+					t.Errorf("%v came back", back)
 				}
 				value, generation = 273.15, "gen-2"
 			}
@@ -89,9 +99,7 @@ func TestPurposeSetBackAgainstExamples(t *testing.T) {
 func TestPurposeUndoneAgainstExamples(t *testing.T) {
 	t.Parallel()
 	d, _, s, id := changedTwice(t)
-	last := d.List("/v1/maintenance/audit?action=tool.put&limit=1")[0]
-	undone := d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/audit/"+last["id"].(string)+"/undo", object{}).Object(t)
-	wantBack(d, undone, s, id)
+	wantBack(d, undoPut(d), s, id)
 	d.Do(http.StatusNoContent, http.MethodDelete, rig.MethodPath("units", "convert"), nil)
 	registers(d, object{"purpose": toKelvin})
 	registers(d, object{"purpose": toFahrenheit})
