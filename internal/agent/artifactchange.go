@@ -68,6 +68,7 @@ type ArtifactChange struct {
 	Failure     *Failure    `json:"failure,omitempty"`
 	Proposal    bool        `json:"proposal,omitempty"` // the change is of a proposal alone, and nothing that counts changes
 
+	Returned *Returned     `json:"returned,omitempty"` // what a person's change brought back; without a generation: nothing any more
 	Reworded *Rewording    `json:"reworded,omitempty"` // what a generation was made, or has been checked, for
 	Words    WordingDigest `json:"words,omitempty"`    // with Generation: of what people have registered; the newest generation made for it is kept
 
@@ -153,6 +154,12 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 		next.ignore(c.ResultOf, c.Needless)
 	}
 	next.endAbandonedCorrection()
+	if next.endReturn(&c); c.Returned != nil {
+		next.Returned = nil
+		if c.Returned.Generation != "" {
+			next.Returned = c.Returned
+		}
+	}
 	next.flatten()
 	return next
 }

@@ -77,30 +77,52 @@ func spendOf(policy json.RawMessage) json.RawMessage {
 // the operation changed is restored byte for byte. The error is store.ErrNotFound when there is no such entry, and an *agent.InputError
 // with the code cannot_undo when the operation cannot be undone, or no longer,
 // and ErrAdminOnly.
-func (o *Operator) Undo(ctx context.Context, q UndoRequest) (agent.AuditEntry, error) {
+func (o *Operator) Undo(ctx context.Context, q UndoRequest) (done Undone, err error) {
 	o.undoing.Lock() // one at a time: nothing is undone twice
 	defer o.undoing.Unlock()
 	was, err := o.auditEntry(ctx, q.AuditID)
 	if err != nil {
-		return agent.AuditEntry{}, err
+		return done, err
 	}
 	if !q.Admin && administers(was) {
-		return agent.AuditEntry{}, ErrAdminOnly
+		return done, ErrAdminOnly
 	}
 	by, err := o.undos.by(ctx, was.ID)
 	if err != nil {
-		return agent.AuditEntry{}, err
+		return done, err
 	}
 	if by != "" {
-		return agent.AuditEntry{}, cannotUndo("it is undone already", "undo the undo to have it again")
+		return done, cannotUndo("it is undone already", "undo the undo to have it again")
 	}
-	entry := o.audit(q.Actor, was.Action, was.Target, q.Reason)
-	entry.Undoes, entry.Undo = was.ID, undoPath(entry.ID)
-	commit, err := o.planUndo(ctx, was, &entry)
+	done.AuditEntry = o.audit(q.Actor, was.Action, was.Target, q.Reason)
+	done.Undoes, done.AuditEntry.Undo = was.ID, undoPath(done.ID)
+	commit, err := o.planUndo(ctx, was, &done.AuditEntry)
 	if err != nil {
-		return agent.AuditEntry{}, err
+		return done, err
 	}
-	return entry, commit()
+	done.BroughtBack, err = o.bringingBack(ctx, rolesUndone(was), q.Actor, commit)
+	return done, err
+}
+
+// Undone is the entry that records an undo, with what answers because of it.
+type Undone struct {
+	agent.AuditEntry
+	BroughtBack
+}
+
+// rolesUndone returns the roles whose methods may be answered by other programs after the undo.
+func rolesUndone(was agent.AuditEntry) []string {
+	var targets []store.Target
+	var stood agent.Standing
+	switch {
+	case was.Action == opToolPut:
+		return []string{was.Target}
+	case slices.Contains([]string{opToolArchive, opArchive, opPrune, opRestore}, was.Action):
+		_ = json.Unmarshal(was.After, &targets) // the undo has read it
+	case strings.HasPrefix(was.Action, onArtifacts) && json.Unmarshal(was.After, &stood) == nil && stood.Role != "":
+		return []string{stood.Role}
+	}
+	return rolesOf(targets)
 }
 
 // planUndo looks whether the operation can be undone as things stand, and returns what undoes it. entry records the undo; it is complete after the commit.
