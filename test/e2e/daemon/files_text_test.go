@@ -69,6 +69,9 @@ func TestTextInAnyCharacterSet(t *testing.T) {
 	if why := d.Get("/v1/tools/table/methods/rows"); !strings.Contains(string(rig.MustJSON(why)), "OpenText") {
 		t.Errorf("the program is kept as %s", rig.MustJSON(why))
 	}
+	for _, word := range []string{"BMI", "OTTO", "ID3", "GIF87a", "Rar!", "%!PS-Adobe-"} { // what files of other kinds begin with
+		d.WantValue(d.Call(s, "rows", uploaded(d, "b.csv", "text/csv", []byte(word+";Ort\n"))), []any{[]any{word, "Ort"}}, "persisted")
+	}
 	picture := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), 0xff, 0, 1)
 	got := d.Call(s, "info", uploaded(d, "a.png", "application/octet-stream", picture)).Outcome.Value.([]any)
 	if got[0].(object)["encoding"] != "" || got[1] != float64(len(picture)) || !strings.Contains(fmt.Sprint(got[2]), "is no text") {
