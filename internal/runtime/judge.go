@@ -80,7 +80,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		}
 	case res.Authored != nil:
 		j.outcome = agent.Failed(res.Authored.Type, res.Authored.Message)
-		limit := a.overasked && res.Authored.Type == agent.ErrResourceExhausted // the program returned the error of its own limit
+		limit := a.overasked && res.Authored.Type == agent.ErrResourceExhausted || a.miscalls() // the program returned the error of its own limit, or of its own call
 		j.outcome.Authored = !limit && !a.modelFailed && !slices.ContainsFunc(res.Effects.Fetches, overLimit)
 		e.Authored = !limit
 		e.PassedOn = a.failed[res.Authored.Type].class
@@ -122,6 +122,12 @@ func (j *judged) retriable() bool {
 		return passes(j.outcome.ErrorType) && !j.modelFinal && !j.noRoom
 	}
 	return j.result.Authored == nil && agent.Retriable(j.outcome.ErrorType)
+}
+
+// miscalls reports whether the program passes on that another one did not take its call: no input of its own is the cause.
+func (a *attempted) miscalls() bool {
+	t := a.result.Authored.Type
+	return a.miscalled && (t == agent.ErrInvalidInput || t == agent.ErrTool)
 }
 
 // waited reports whether an attempt that the call's time ended was waiting, and not for a call below it whose program used the time.
