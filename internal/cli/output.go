@@ -13,9 +13,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
 // Forms in which a command prints its data.
