@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
 // Forms in which a command prints its data.
@@ -186,38 +186,13 @@ func hidden(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
 
 // visibleJSON writes hidden characters as escapes, and <, > and & as themselves. They occur in strings only, where both mean the same.
 func visibleJSON(data []byte) []byte {
-	return visible(withoutHTML(data), func(out []byte, r rune) []byte {
+	return visible(text.WithoutHTML(data), func(out []byte, r rune) []byte {
 		if r > 0xffff {
 			a, b := utf16.EncodeRune(r)
 			return fmt.Appendf(out, `\u%04x\u%04x`, a, b)
 		}
 		return fmt.Appendf(out, `\u%04x`, r)
 	})
-}
-
-// withoutHTML returns a JSON document with the characters themselves in the place of the escapes that are for web pages: \u003c, \u003e and \u0026.
-func withoutHTML(data []byte) []byte {
-	if !bytes.Contains(data, []byte(`\u00`)) {
-		return data
-	}
-	const length = len(`\u003c`)
-	out := make([]byte, 0, len(data))
-	for i := 0; i < len(data); i++ {
-		if data[i] != '\\' || i+1 == len(data) {
-			out = append(out, data[i])
-			continue
-		}
-		if i+length <= len(data) {
-			switch strings.ToLower(string(data[i : i+length])) {
-			case `\u003c`, `\u003e`, `\u0026`:
-				code, _ := strconv.ParseUint(string(data[i+2:i+length]), 16, 8)
-				out, i = append(out, byte(code)), i+length-1
-				continue
-			}
-		}
-		out, i = append(out, data[i], data[i+1]), i+1 // an escaped backslash begins no escape
-	}
-	return out
 }
 
 func visible(data []byte, escape func([]byte, rune) []byte) []byte {

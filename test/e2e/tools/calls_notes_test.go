@@ -12,7 +12,7 @@ import (
 // What a program notes stands in the call's log entry and in why, masked and bounded, whether the call ends ok or not; callers do not see it.
 func TestNotesOfPrograms(t *testing.T) {
 	t.Parallel()
-	notes := rig.Program("\tcall.Log(\"%v rows for %v\", 3, call.Arg(0, \"for\"))\n\tfor i := range 200 {\n\t\tcall.Log(\"row %d %s\", i, strings.Repeat(\"x\", 3000))\n\t}\n" +
+	notes := rig.Program("\tcall.Log(\"%v rows for %v\", 3, call.Arg(0, \"for\"))\n\tfor i := range 200 {\n\t\tcall.Log(\"row %d %s\", i, strings.Repeat(\"x\", 3000))\n\t}\n"+
 		"\tif call.Arg(0, \"for\") == \"nobody\" {\n\t\treturn nil, recurgent.Fail(\"not_today\", \"no\")\n\t}\n\treturn call.Arg(1, \"password\") != nil, nil", "strings")
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"r.m": {notes}}))
 	s := d.Session("r")
