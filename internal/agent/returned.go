@@ -38,3 +38,13 @@ func (a *Artifact) endReturn(c *ArtifactChange) {
 		a.Returned = nil
 	}
 }
+
+// noteReturn ends the note on a program that a person's change brought back, or begins one.
+func (a *Artifact) noteReturn(c *ArtifactChange) {
+	if a.endReturn(c); c.Returned == nil {
+		return
+	}
+	if a.Returned = nil; c.Returned.Generation != "" {
+		a.Returned = c.Returned
+	}
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// requestWords occur in hints that tell how to change a request.
+// requestWords occur in hints that say how to change a request.
 var requestWords = regexp.MustCompile(`\b(GET|POST|PUT|PATCH|DELETE) |/v1/|\.\.\./|[Hh]eader|If-Match|Content-Type|the path`)
 
 // asCommands puts commands in the place of requests.

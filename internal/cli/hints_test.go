@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// What is left of a daemon's hint tells a person at a command what to do.
+// What is left of a daemon's hint says what a person at a command can do.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {

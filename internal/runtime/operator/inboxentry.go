@@ -75,8 +75,8 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 		return o.corrected(ctx, out, w, q, a), nil
 	}
 	g := a.Current()
-	if back, ids := a.BreaksReturned(); back != nil && w.Kind == overview.Approval && w.Of == back.ID {
-		return o.returned(ctx, out, q, a, back, ids)
+	if back, _ := a.BreaksReturned(); back != nil && w.Kind == overview.Approval && w.Of == back.ID {
+		return o.returned(ctx, out, q, a), nil
 	}
 	evidence := o.programEvidence(ctx, a, g)
 	evidence.addBroken(ctx, q, a, a.Breaks(g))
@@ -105,19 +105,26 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 		out.Summary = g.ID + " has effects that nobody has approved"
 		out.offer("approve the effects", "PUT", path+"/effects", allowed, "")
 	}
-	if evidence.Parent != nil {
-		name := "roll back to " + *evidence.Parent
-		if w.Kind == overview.Effects && a.AwaitsReach(g) || evidence.Breaks > 0 && !g.Approved {
-			name = "reject the program, and stay with " + *evidence.Parent
-		}
-		out.offer(name, "POST", path+"/rollback", bodyOf("generation", *evidence.Parent), "recurgentd tools rollback --generation "+why.Argument(*evidence.Parent)+names)
-	}
-	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
+	out.offerAgainst(evidence.Parent, w.Kind == overview.Effects && a.AwaitsReach(g) || evidence.Breaks > 0 && !g.Approved)
 	return out, nil
 }
 
+// offerAgainst offers what takes a program out of use: its parent in its place, if it has one, and quarantine.
+func (out *Waiting) offerAgainst(parent *string, waits bool) {
+	path, names := runtime.ToolPath(out.Role, out.Method), why.Names(out.Role, out.Method)
+	if parent != nil {
+		name := "roll back to " + *parent
+		if waits {
+			name = "reject the program, and stay with " + *parent
+		}
+		out.offer(name, "POST", path+"/rollback", bodyOf("generation", *parent), "recurgentd tools rollback --generation "+why.Argument(*parent)+names)
+	}
+	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
+}
+
 // returned fills in a program that a person's change brought back, and that answers without holding examples.
-func (o *Operator) returned(ctx context.Context, out *Waiting, q *InboxQuery, a *agent.Artifact, g *agent.Generation, ids []string) (*Waiting, error) {
+func (o *Operator) returned(ctx context.Context, out *Waiting, q *InboxQuery, a *agent.Artifact) *Waiting {
+	g, ids := a.BreaksReturned()
 	evidence := o.programEvidence(ctx, a, g)
 	evidence.addBroken(ctx, q, a, ids)
 	out.Evidence = evidence
@@ -128,7 +135,7 @@ func (o *Operator) returned(ctx context.Context, out *Waiting, q *InboxQuery, a 
 		out.offer("have "+a.CurrentID+" answer", "POST", path+"/rollback", bodyOf("generation", a.CurrentID), "recurgentd tools rollback --generation "+why.Argument(a.CurrentID)+names)
 	}
 	out.offer("write a new program at the next call", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
-	return out, nil
+	return out
 }
 
 // addBroken counts the examples that a program does not hold, and names those that the asker may see.

@@ -25,7 +25,7 @@ func TestProgramsAnswerForTheirOwnCalls(t *testing.T) {
 		d.WantValue(d.Call(s, method), []any{1.0, 2.0}, "generated")
 		d.WantValue(d.Call(s, method), []any{1.0, 2.0}, "persisted")
 		if q := request(t, m, 2+2*i); !strings.Contains(q, "the arguments do not fit of(a: any, b: any)") {
-			t.Errorf("%s: the model was told nothing of the call:\n%s", method, q)
+			t.Errorf("%s: the request says nothing of the call:\n%s", method, q)
 		}
 	}
 	d.WantValue(d.Call(s, "same", 1, 2), []any{1.0, 2.0}, "generated")
