@@ -35,8 +35,8 @@ var allowed = map[string][]string{
 	"internal/runtime":                 {"internal/store", "internal/contract", "internal/telemetry", "internal/fair", "internal/agent"},
 	"internal/runtime/prompt":          {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/provider":        {"internal/agent", "internal/fair", "internal/contract", "internal/store"},
-	"internal/runtime/recurgent":       {}, // programs import it
-	"internal/runtime/plain":           {}, // native executables consist of it too
+	"internal/runtime/recurgent":       {},                             // programs import it
+	"internal/runtime/plain":           {"internal/runtime/recurgent"}, // native executables consist of it too
 	"internal/runtime/gate":            {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/gate/report":     {},                                                       // the daemon reads it
 	"internal/runtime/gate/rt":         {"internal/runtime/plain", "internal/runtime/recurgent"}, // native executables consist of it too

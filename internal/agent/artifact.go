@@ -98,6 +98,7 @@ type Artifact struct {
 	Failures   []Failure   `json:"failures,omitempty"`   // evidence for the next program, newest first, at most 3
 	Drifts     []Drift     `json:"drifts,omitempty"`     // sources that changed, newest first, at most 16
 	Manifest   *Manifest   `json:"effects,omitempty"`    // what its programs may reach; nil before the first ok call
+	Returned   *Returned   `json:"returned,omitempty"`   // what a person's change brought back that does not hold examples; nil: nothing
 
 	Revision int64 `json:"revision"`
 

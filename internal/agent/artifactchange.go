@@ -68,6 +68,7 @@ type ArtifactChange struct {
 	Failure     *Failure    `json:"failure,omitempty"`
 	Proposal    bool        `json:"proposal,omitempty"` // the change is of a proposal alone, and nothing that counts changes
 
+	Returned *Returned     `json:"returned,omitempty"` // what a person's change brought back; without a generation: nothing any more
 	Reworded *Rewording    `json:"reworded,omitempty"` // what a generation was made, or has been checked, for
 	Words    WordingDigest `json:"words,omitempty"`    // with Generation: of what people have registered; the newest generation made for it is kept
 
@@ -139,9 +140,7 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 		next.RepairCountSinceRegen++
 	}
 	if c.Rejected != nil {
-		const most = 5
-		next.Rejections = append([]Rejection{*c.Rejected}, next.Rejections...)
-		next.Rejections = next.Rejections[:min(most, len(next.Rejections))]
+		next.reject(c.Rejected)
 	}
 	if c.State != "" {
 		next.move(c.ResultOf, c.State)
@@ -153,8 +152,16 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 		next.ignore(c.ResultOf, c.Needless)
 	}
 	next.endAbandonedCorrection()
+	next.noteReturn(&c)
 	next.flatten()
 	return next
+}
+
+// reject remembers a program that was forged and does not serve, with the newest few.
+func (a *Artifact) reject(r *Rejection) {
+	const most = 5
+	a.Rejections = append([]Rejection{*r}, a.Rejections...)
+	a.Rejections = a.Rejections[:min(most, len(a.Rejections))]
 }
 
 // AdoptionRevision says on which state of the artifact an adoption is decided: 0 when there is none (a is nil), else at least 1.

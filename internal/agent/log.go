@@ -173,6 +173,7 @@ type LogEntry struct {
 	ReplayableReason string          `json:"replayable_reason,omitempty"` // in words
 	ReplayableCode   string          `json:"replayable_code,omitempty"`   // of the reason: ReasonCode; put in when the entry is read
 	Warnings         []string        `json:"warnings,omitempty"`
+	Notes            []string        `json:"notes,omitempty"`         // of the program that ran last, in its own words, secrets masked; kept for Retention.ValueHours
 	SystemPrompt     string          `json:"system_prompt,omitempty"` // with debug on, as the two below
 	UserPrompt       string          `json:"user_prompt,omitempty"`
 	Context          json.RawMessage `json:"context,omitempty"`

@@ -96,54 +96,50 @@ func (a *Artifact) AwaitsExamples(g *Generation) bool {
 }
 
 // Breaks returns the ids of the active examples that the generation did not hold when it was written for another wording.
-func (a *Artifact) Breaks(g *Generation) (ids []string) {
-	for _, id := range g.Breaks {
+func (a *Artifact) Breaks(g *Generation) []string { return a.active(g.Breaks) }
+
+// active returns those of the ids that are active examples'.
+func (a *Artifact) active(ids []string) (active []string) {
+	for _, id := range ids {
 		if x := a.Example(id); x != nil && x.State == ExampleActive {
-			ids = append(ids, id)
+			active = append(active, id)
 		}
 	}
-	return ids
+	return active
 }
 
 // followExamples updates Breaks after a change of the examples: an example that asks the same question under a new id replaces the old one, because a new id
 // decides nothing. was is the previous list.
 func (a *Artifact) followExamples(was []Example) {
 	for _, g := range slices.Clone(a.Generations) {
-		if len(g.Breaks) == 0 {
-			continue
-		}
-		next := slices.Clone(g.Breaks)
-		for _, x := range was {
-			i := slices.Index(next, x.ID)
-			if i < 0 || x.State != ExampleActive || a.Example(x.ID) != nil {
-				continue
-			}
-			if y := a.Asking(&x); y != nil && !slices.Contains(next, y.ID) {
-				next[i] = y.ID
-			}
-		}
-		if !slices.Equal(next, g.Breaks) {
+		if next := a.followed(g.Breaks, was); !slices.Equal(next, g.Breaks) {
 			a.change(g.ID).Breaks = next
 		}
 	}
+	if r := a.Returned; r != nil {
+		if next := a.followed(r.Breaks, was); !slices.Equal(next, r.Breaks) {
+			a.Returned = &Returned{Generation: r.Generation, Breaks: next, At: r.At}
+		}
+	}
+}
+
+// followed returns the ids of examples with those in the place of which another one asks the same replaced by the id of that one.
+func (a *Artifact) followed(ids []string, was []Example) []string {
+	if len(ids) == 0 {
+		return ids
+	}
+	next := slices.Clone(ids)
+	for _, x := range was {
+		i := slices.Index(next, x.ID)
+		if i < 0 || x.State != ExampleActive || a.Example(x.ID) != nil {
+			continue
+		}
+		if y := a.Asking(&x); y != nil && !slices.Contains(next, y.ID) {
+			next[i] = y.ID
+		}
+	}
+	return next
 }
 
 // Awaits reports whether the generation waits for a person, whatever the policy approval_required says.
 func (a *Artifact) Awaits(g *Generation) bool { return a.AwaitsReach(g) || a.AwaitsExamples(g) }
-
-// Stale returns StalePurpose if the serving program was made for another wording than now, the digest of the registered one, and "" otherwise. With approval,
-// only approved programs serve.
-func (a *Artifact) Stale(now WordingDigest, approval bool) string {
-	waits := func(g *Generation) bool { return a.Awaits(g) || approval && !g.Approved }
-	lineage := a.Lineage()
-	i := slices.IndexFunc(lineage, func(g *Generation) bool { return !waits(g) })
-	if i < 0 || !lineage[i].Outdated(now) {
-		return ""
-	}
-	for _, g := range a.Generations { // one of before may have been made for it
-		if g.MadeFor != nil && g.CheckedFingerprint == lineage[i].CheckedFingerprint && !g.Aside && !a.Pinned && !waits(g) && !g.Reworded(now) {
-			return ""
-		}
-	}
-	return StalePurpose
-}

@@ -84,35 +84,3 @@ func TestUndoneConfirmation(t *testing.T) {
 		t.Errorf("undone: %s\nwant %s", agent.Encoded(undone), agent.Encoded(a))
 	}
 }
-
-// While a program waits because of examples what answers counts, and a kept program for the words of now leaves nothing stale.
-func TestStale(t *testing.T) {
-	t.Parallel()
-	gen := func(id, parent string, words agent.WordingDigest, breaks ...string) *agent.Generation {
-		g := &agent.Generation{ID: id, MadeFor: &agent.MadeFor{Digest: words, ByPerson: words}, Breaks: breaks}
-		if parent != "" {
-			g.ParentID = &parent
-		}
-		return g
-	}
-	a := &agent.Artifact{CurrentID: "gen-2", Generations: []*agent.Generation{gen("gen-2", "gen-1", "b..", "ex_1"), gen("gen-1", "", "a..")},
-		Examples: []agent.Example{{ID: "ex_1", State: agent.ExampleActive}}}
-	for now, want := range map[agent.WordingDigest]string{"a..": "", "b..": "purpose", "c..": "purpose"} {
-		if got := a.Stale(now, false); got != want {
-			t.Errorf("%s: %q, want %q", now, got, want)
-		}
-	}
-	a.Examples = nil
-	for now, want := range map[agent.WordingDigest]string{"a..": "", "b..": "", "c..": "purpose"} {
-		if got := a.Stale(now, false); got != want {
-			t.Errorf("without the example, %s: %q, want %q", now, got, want)
-		}
-	}
-	if got := a.Stale("b..", true); got != "" {
-		t.Errorf("nothing is approved: %q", got)
-	}
-	a.Generations[1].Approved = true
-	if got := a.Stale("b..", true); got != "purpose" {
-		t.Errorf("gen-1 alone is approved: %q", got)
-	}
-}

@@ -20,6 +20,7 @@ type artifactView struct {
 	Rejections  []agent.Rejection `json:"rejections,omitempty"` // without hints
 	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
 	Adoptions   *struct{}         `json:"adoptions,omitempty"`  // for replicas only
+	Returned    *struct{}         `json:"returned,omitempty"`   // the inbox shows it
 
 	LastFailureOwner *struct{} `json:"last_failure_owner,omitempty"` // for models only
 

@@ -247,13 +247,13 @@ func (f *fake) SimulatePolicy(_ context.Context, q operator.SimulationQuery) (op
 	return operator.Simulation{Changed: []operator.ChangedCall{{CallID: knownCall, Role: "calculator", Method: "add", Was: run, WouldBe: run}}, LookedAt: 1}, f.note("SimulatePolicy")
 }
 
-func (f *fake) PutTool(_ context.Context, q operator.ToolPut) (agent.Tool, bool, error) {
+func (f *fake) PutTool(_ context.Context, q operator.ToolPut) (operator.ChangedTool, bool, error) {
 	f.put, f.wanted = agent.Tool{Role: q.Role, Contract: q.Contract, Methods: q.Methods}, q.Revision
-	return aTool(q.Role), q.Revision == 0, f.note("PutTool")
+	return operator.ChangedTool{Tool: aTool(q.Role)}, q.Revision == 0, f.note("PutTool")
 }
 
-func (f *fake) DecideContract(_ context.Context, q operator.ContractDecision) (agent.Tool, error) {
-	return aTool(q.Role), f.known("DecideContract", q.ID, "prop_known")
+func (f *fake) DecideContract(_ context.Context, q operator.ContractDecision) (operator.ChangedTool, error) {
+	return operator.ChangedTool{Tool: aTool(q.Role)}, f.known("DecideContract", q.ID, "prop_known")
 }
 
 func (f *fake) ArchiveTool(_ context.Context, role, _, _ string) error {
@@ -303,8 +303,8 @@ func (f *fake) Prune(_ context.Context, q operator.PruneRequest) (operator.Prune
 	return operator.PruneReport{DryRun: q.DryRun, Mode: q.Mode, Targets: []store.Target{{Role: "old", LastUsedAt: at}}}, f.note("Prune")
 }
 
-func (f *fake) Restore(_ context.Context, t store.Target, _, _ string) ([]operator.OlderGeneration, error) {
-	return nil, f.known("Restore", t.Role, "old")
+func (f *fake) Restore(_ context.Context, t store.Target, _, _ string) (operator.RestoreReport, error) {
+	return operator.RestoreReport{Restored: t}, f.known("Restore", t.Role, "old")
 }
 
 func (f *fake) AuditHead(context.Context) (chain.Head, error) { return chain.Head{}, nil }
@@ -331,15 +331,15 @@ func (f *fake) InboxCounts(_ context.Context, emit func(progress.Event) error) e
 	return emit(progress.Event{Type: operator.InboxWaiting, Data: json.RawMessage(`{"waiting":3}`)})
 }
 
-func (f *fake) Undo(_ context.Context, q operator.UndoRequest) (agent.AuditEntry, error) {
+func (f *fake) Undo(_ context.Context, q operator.UndoRequest) (operator.Undone, error) {
 	id, reason, actor := q.AuditID, q.Reason, q.Actor
 	if id == "audit_connection" && !q.Admin {
-		return agent.AuditEntry{}, operator.ErrAdminOnly
+		return operator.Undone{}, operator.ErrAdminOnly
 	}
 	if id == "audit_gone" {
-		return agent.AuditEntry{}, &agent.InputError{Code: "cannot_undo", Detail: "it is undone already"}
+		return operator.Undone{}, &agent.InputError{Code: "cannot_undo", Detail: "it is undone already"}
 	}
-	return agent.AuditEntry{ID: "audit_2", Timestamp: agent.FormatTime(at), Actor: actor, Action: "artifact.undo", Target: "calculator.add", Reason: reason, Undoes: id}, f.known("Undo", id, "audit_1")
+	return operator.Undone{AuditEntry: agent.AuditEntry{ID: "audit_2", Timestamp: agent.FormatTime(at), Actor: actor, Action: "artifact.undo", Target: "calculator.add", Reason: reason, Undoes: id}}, f.known("Undo", id, "audit_1")
 }
 
 func (f *fake) CallEvents(_ context.Context, callID, after string, emit func(progress.Event) error) error {

@@ -96,11 +96,11 @@ func (s *server) restore(w *reply, r *http.Request) error {
 	if !given {
 		return required("role", "say which tool comes back")
 	}
-	below, err := w.run.Restore(r.Context(), t, w.owner, reason)
+	report, err := w.run.Restore(r.Context(), t, w.owner, reason)
 	if err != nil {
 		return missing(err, "archived tool or artifact of that name")
 	}
-	return s.send(w, http.StatusOK, operator.RestoreReport{Restored: t, OlderGenerations: below})
+	return s.send(w, http.StatusOK, report)
 }
 
 // undo undoes an operation of the audit trail.

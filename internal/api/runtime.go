@@ -76,8 +76,8 @@ type Shared interface {
 	Policy() agent.Policy
 	PatchPolicy(ctx context.Context, patch json.RawMessage, actor string) (agent.Policy, error)
 
-	PutTool(ctx context.Context, q operator.ToolPut) (t agent.Tool, created bool, err error)
-	DecideContract(ctx context.Context, q operator.ContractDecision) (agent.Tool, error)
+	PutTool(ctx context.Context, q operator.ToolPut) (t operator.ChangedTool, created bool, err error)
+	DecideContract(ctx context.Context, q operator.ContractDecision) (operator.ChangedTool, error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
 	NativeState(a *agent.Artifact) tier.View
 	ByPerson(ctx context.Context, role string) bool                            // a person registered the role
@@ -89,12 +89,12 @@ type Shared interface {
 
 	Stale(ctx context.Context, days int) ([]store.Target, error)
 	Prune(ctx context.Context, q operator.PruneRequest) (operator.PruneReport, error)
-	Restore(ctx context.Context, t store.Target, actor, reason string) ([]operator.OlderGeneration, error)
+	Restore(ctx context.Context, t store.Target, actor, reason string) (operator.RestoreReport, error)
 	Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error)
 	AuditViews(ctx context.Context, entries []agent.AuditEntry) ([]operator.AuditView, error)
 	AuditEntry(ctx context.Context, id string) (operator.AuditView, error)
 	AuditHead(ctx context.Context) (chain.Head, error)
-	Undo(ctx context.Context, q operator.UndoRequest) (agent.AuditEntry, error)
+	Undo(ctx context.Context, q operator.UndoRequest) (operator.Undone, error)
 	Export(ctx context.Context, w io.Writer, only agent.Namespace, actor string) error // only: "" for all namespaces
 
 	InboxCounts(ctx context.Context, emit func(progress.Event) error) error

@@ -38,8 +38,8 @@ type AccessOptions struct {
 	certificate *file[certificate]
 }
 
-// guarded reports whether requests need a token.
-func (o *Options) guarded() bool {
+// Guarded reports whether requests need a token.
+func (o *Options) Guarded() bool {
 	return o.Auth != nil || o.AuthTokensFile != "" || o.OIDCIssuer != ""
 }
 
@@ -138,7 +138,7 @@ func (a *App) openAccess(o *Options, m *telemetry.Metrics) error {
 	if o.certificate != nil {
 		a.scheme = "https"
 		a.useTLS(o, m)
-	} else if o.guarded() && !o.Local() {
+	} else if o.Guarded() && !o.Local() {
 		a.log.Warn().Str("listen", o.Listen).Msg("tokens travel without TLS: use --tls-cert and --tls-key, or a proxy with TLS in front")
 	}
 	a.watchCluster(o, m)
@@ -173,7 +173,7 @@ func (o *Options) checkListen() error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return refuse("listen", "%q is not a port number from 0 to 65535", port)
 	}
-	if !o.guarded() && !loopback(host) {
+	if !o.Guarded() && !loopback(host) {
 		return refuse("listen", "%s can be reached from other machines; that needs --auth-tokens-file or --oidc-issuer, or listen on 127.0.0.1:%s", o.Listen, port)
 	}
 	for _, h := range o.AllowedHosts {

@@ -80,7 +80,7 @@ func (s *services) enter() bool {
 func (s *services) release() { s.users.Add(-1) }
 
 func newKeeper(p parts, ro *runtime.Options, held store.Namespace, policy func() *agent.Policy) (_ *files.Keeper, err error) {
-	if ro.Storage, err = storage.New(storage.Options{Store: held, Policy: policy, Most: p.most, Several: p.options.guarded(), OnRefusal: ro.Metrics.StorageRefused}); err != nil {
+	if ro.Storage, err = storage.New(storage.Options{Store: held, Policy: policy, Most: p.most, Several: p.options.Guarded(), OnRefusal: ro.Metrics.StorageRefused}); err != nil {
 		return nil, err
 	}
 	o := files.DefaultOptions()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -21,8 +22,9 @@ func callCommand(sh Shell) *cobra.Command {
 		Use:   "call ROLE METHOD [ARG...]",
 		Short: "Make one call and print its value",
 		Long: `Make one call and print its value on stdout. Arguments and keyword arguments are JSON where they
-parse as JSON, else text. Without --session the call gets a session of its own, whose id is printed
-on stderr, with the id of the call, for recurgentd wrong. --file NAME=FILE uploads a file of any size
+parse as JSON, else text. --raw prints a text as it is, without quotes and escapes. The id of the call is printed on
+stderr, for recurgentd why and wrong; without --session the call gets a session of its own, whose id is
+printed, too. --file NAME=FILE uploads a file of any size
 and refers to it in the keyword argument NAME; --out DIR downloads the files that the value refers to. On a terminal, stderr shows the progress
 of the call (queued, forging, the gate, running, repairing) in one line, and after 10 s in the same
 stage what the call waits for. With --stream it does so in a pipe, too, one line per stage;
@@ -32,7 +34,7 @@ Exit status: 0 for a value, 1 for an error outcome, 2 for a wrong command line, 
 answers or it refuses the request.`,
 		Example: `  recurgentd call calculator add 2 3
   recurgentd call calculator increment --kwargs amount=5 --session SESSION
-  recurgentd call text_tools slugify "Crème Brûlée" --output json
+  recurgentd call text_tools slugify "Crème Brûlée" --raw
   recurgentd call sales total --file sales=sales.csv --out reports
   recurgentd call calculator solve "2x + 5 = 17" --stream`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -61,8 +63,12 @@ answers or it refuses the request.`,
 	c.Flags().StringVar(&errand.download.dir, "out", "", "directory for the files that the value refers to; it is made if it is missing")
 	c.Flags().BoolVar(&errand.download.overwrite, "overwrite", false, "let --out replace files that exist")
 	c.Flags().StringVar(&errand.session, "session", "", "id of the session to call in")
+	c.Flags().BoolVar(&errand.raw, "raw", false, "print a value that is a text as it is")
 	c.Flags().BoolVar(&errand.stream, "stream", false, "show on stderr what happens while the call runs (default on a terminal)")
 	errand.out = addOutput(c, sh)
+	c.MarkFlagsMutuallyExclusive("raw", "output")
+	c.MarkFlagsMutuallyExclusive("raw", "json")
+	completeArgs(sh, c, false)
 	addFlags(ClientScope, c.Flags())
 	return c
 }
@@ -73,14 +79,14 @@ type callErrand struct {
 	out     *output
 	session string
 	stream  bool
+	raw     bool
 
 	files    []string // NAME=FILE
 	download download
 }
 
 func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallRequest) error {
-	own := t.session == ""
-	if own {
+	if t.session == "" {
 		id, err := c.CreateSession(ctx, r.Role)
 		if err != nil {
 			return exitWith(ExitUnreachable, err)
@@ -99,7 +105,7 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 		}
 		return exitWith(ExitUnreachable, err)
 	}
-	if _, terminal := t.sh.terminal(t.sh.Stderr); own && (terminal || !t.stream) { // the lines of a stream have it already
+	if _, terminal := t.sh.terminal(t.sh.Stderr); terminal || !t.stream { // the lines of a stream have it already
 		fmt.Fprintf(t.sh.Stderr, "call %s\n", text.Clean(reply.CallID, 0))
 	}
 	if err := t.print(reply, raw); err != nil || t.download.dir == "" {
@@ -132,7 +138,19 @@ func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 	case !o.OK():
 		return exitWith(ExitFailed, fmt.Errorf("%s.%s ended in %s: %s", reply.Role, reply.Method, o.ErrorType, o.ErrorMessage))
 	}
-	return exitWith(ExitFailed, t.out.line("%s", visibleJSON(o.Value)))
+	return exitWith(ExitFailed, t.value(o.Value))
+}
+
+// value prints the value; a text as it is with --raw, on a terminal without what that would obey.
+func (t *callErrand) value(value json.RawMessage) error {
+	var plain string
+	if !t.raw || json.Unmarshal(value, &plain) != nil || agent.Kind(value) != "string" {
+		return t.out.line("%s", t.out.readable(value))
+	}
+	if _, terminal := t.sh.terminal(t.sh.Stdout); terminal {
+		plain = text.Plain(plain)
+	}
+	return t.out.line("%s", plain)
 }
 
 // keywordArguments parses NAME=VALUE pairs and whole JSON objects. A later value replaces an earlier one of the same name.

@@ -83,7 +83,7 @@ func Main(sh Shell, args []string) int {
 		exit = &exitError{ExitUsage, fmt.Errorf("%w; see %s --help", err, command.CommandPath())}
 	}
 	if exit.Err != nil {
-		fmt.Fprintf(sh.Stderr, "recurgentd: %s\n", text.Plain(text.OneLine(exit.Err.Error())))
+		fmt.Fprintf(sh.Stderr, "recurgentd: %s\n", text.Plain(text.OneLine(text.JSON(exit.Err.Error()))))
 	}
 	return exit.Code
 }

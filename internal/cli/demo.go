@@ -132,13 +132,13 @@ func (t *story) call(ctx context.Context, role, method string, args ...any) (run
 			return runtime.Reply{}, err
 		}
 		body.Args = append(body.Args, data)
-		shown[i] = strings.ReplaceAll(string(data), ",\"", ", \"")
+		shown[i] = strings.ReplaceAll(text.JSON(data), ",\"", ", \"")
 	}
 	reply, _, err := t.c.Call(ctx, t.session, body)
 	if err != nil {
 		return reply, err
 	}
-	answer := "= " + string(reply.Outcome.Value)
+	answer := "= " + text.JSON(reply.Outcome.Value)
 	if !reply.Outcome.OK() {
 		answer = reply.Outcome.ErrorType + ": " + reply.Outcome.ErrorMessage
 	}
@@ -279,7 +279,7 @@ func (t *story) records(ctx context.Context) ([]agent.Record, error) {
 func arguments(r agent.Record) string {
 	parts := make([]string, len(r.Args))
 	for i, a := range r.Args {
-		parts[i] = clip(string(a), 24)
+		parts[i] = clip(text.JSON(a), 24)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -64,7 +64,7 @@ func (t *errand) diff() error {
 	fmt.Fprintln(t.sh.Stdout, "\nanswers that changed with it:")
 	var rows [][]string
 	for _, x := range changed {
-		rows = append(rows, []string{x.CallID, inputOf(x.Args, x.Kwargs), string(x.Was), answerOf(x.Now, x.ErrorType)})
+		rows = append(rows, []string{x.CallID, inputOf(x.Args, x.Kwargs), text.JSON(x.Was), answerOf(x.Now, x.ErrorType)})
 	}
 	return t.table("CALL INPUT WAS NOW", rows)
 }
@@ -87,10 +87,10 @@ func (g generations) changed(from, to *agent.Generation) []agent.ChangedAnswer {
 func inputOf(args []json.RawMessage, kwargs json.RawMessage) string {
 	parts := make([]string, 0, len(args)+1)
 	for _, a := range args {
-		parts = append(parts, text.Clean(string(a), 40))
+		parts = append(parts, text.Clean(text.JSON(a), 40))
 	}
 	if len(kwargs) > len("{}") {
-		parts = append(parts, text.Clean(string(kwargs), 40))
+		parts = append(parts, text.Clean(text.JSON(kwargs), 40))
 	}
 	return "(" + strings.Join(parts, ", ") + ")"
 }
@@ -100,7 +100,7 @@ func answerOf(value json.RawMessage, errorType string) string {
 	if errorType != "" {
 		return "error " + errorType
 	}
-	return string(value)
+	return text.JSON(value)
 }
 
 // diffLines compares by the longest common subsequence, each line behind a space, - or +. Programs are short: at most

@@ -101,7 +101,7 @@ func describeExpect(e agent.Expectation) string {
 	case e.Schema != nil:
 		return "a value of the schema " + string(e.Schema)
 	}
-	return string(e.Value)
+	return text.JSON(e.Value)
 }
 
 // getExamples prints a file. It is YAML unless JSON is asked for.

@@ -139,7 +139,7 @@ func conversation(r agent.Record) (asked, ended string) {
 	indent := strings.Repeat("  ", min(r.Depth, 20))
 	args := arguments(r)
 	if len(r.Kwargs) > len("{}") {
-		args = strings.TrimPrefix(args+", "+text.OneLine(string(r.Kwargs)), ", ")
+		args = strings.TrimPrefix(args+", "+text.OneLine(text.JSON(r.Kwargs)), ", ")
 	}
 	end := r.OutcomeSummary.ValueClass
 	if !r.OutcomeSummary.OK {

@@ -13,9 +13,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
 // Forms in which a command prints its data.
@@ -96,10 +97,10 @@ func (o *output) value(v any) error {
 	return o.document(data)
 }
 
-// document prints one JSON document, for scripts: as one line, or as YAML.
+// document prints one JSON document: as one line, indented on a terminal, or as YAML.
 func (o *output) document(data []byte) error {
 	if o.form != formYAML {
-		_, err := fmt.Fprintf(o.sh.Stdout, "%s\n", visibleJSON(bytes.TrimSpace(data)))
+		_, err := fmt.Fprintf(o.sh.Stdout, "%s\n", o.readable(bytes.TrimSpace(data)))
 		return err
 	}
 	text, err := yamlOf(data, nil)
@@ -113,13 +114,24 @@ func (o *output) document(data []byte) error {
 	return err
 }
 
+// readable returns a JSON document as it is printed: visible, and indented on a terminal.
+func (o *output) readable(data []byte) []byte {
+	if _, terminal := o.sh.terminal(o.sh.Stdout); terminal {
+		var pretty bytes.Buffer
+		if json.Indent(&pretty, data, "", "  ") == nil {
+			data = pretty.Bytes()
+		}
+	}
+	return visibleJSON(data)
+}
+
 // indented prints a JSON document for people.
 func (o *output) indented(data []byte) error {
-	pretty, err := json.MarshalIndent(json.RawMessage(data), "", "  ")
-	if err != nil {
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, data, "", "  "); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.sh.Stdout, "%s\n", visibleJSON(pretty))
+	_, err := fmt.Fprintf(o.sh.Stdout, "%s\n", visibleJSON(pretty.Bytes()))
 	return err
 }
 
@@ -172,9 +184,9 @@ func (o *output) table(header string, rows [][]string) error {
 // hidden reports whether a terminal could interpret the character, or it is invisible. JSON escapes those of ASCII itself.
 func hidden(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
 
-// visibleJSON writes hidden characters as escapes. They occur in strings only, where an escape means the same.
+// visibleJSON writes hidden characters as escapes, and <, > and & as themselves. They occur in strings only, where both mean the same.
 func visibleJSON(data []byte) []byte {
-	return visible(data, func(out []byte, r rune) []byte {
+	return visible(text.WithoutHTML(data), func(out []byte, r rune) []byte {
 		if r > 0xffff {
 			a, b := utf16.EncodeRune(r)
 			return fmt.Appendf(out, `\u%04x\u%04x`, a, b)

@@ -155,14 +155,19 @@ func firstScreen(url string, o Options, self string) string {
 		fmt.Fprintf(&b, "\nNo model is asked: programs come from the recording %s.\n", o.Recording)
 		return b.String()
 	}
+	token, header := "", ""
+	if o.Guarded() {
+		token = "  export RECURGENT_TOKEN=...   # an access token that this daemon takes\n"
+		header = ` -H "Authorization: Bearer $RECURGENT_TOKEN"`
+	}
 	fmt.Fprintf(&b, `
 No model is asked: programs come from the embedded demo recording, which knows a few dozen methods.
 Try, in another terminal:
 
-  %[1]s call%[2]s calculator add 2 3
+%[4]s  %[1]s call%[2]s calculator add 2 3
   %[1]s call%[2]s calculator solve "2x + 5 = 17"
   %[1]s call%[2]s text_tools slugify "Crème Brûlée: 10 Tips"
-  curl %[3]s/v1/tools/calculator/methods/add
+  curl%[5]s %[3]s/v1/tools/calculator/methods/add
 
 and in a browser the console, which shows what happens:
 
@@ -172,6 +177,6 @@ For any method at all, give it a model:
 
   OPENAI_API_KEY=sk-... %[1]s serve
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 %[1]s serve --model qwen3-coder
-`, self, to, url)
+`, self, to, url, token, header)
 	return b.String()
 }

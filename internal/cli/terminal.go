@@ -22,7 +22,8 @@ func (sh Shell) withClient(cmd *cobra.Command, run func(context.Context, *client
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return run(ctx, client.New(o.URL, o.Token, o.roots).In(o.Namespace))
+	c := client.New(o.URL, o.Token, o.roots).In(o.Namespace)
+	return inCommands(cmd, c, run(ctx, c))
 }
 
 // terminal returns the file behind w if it is a terminal that understands escape sequences. A terminal with an unset TERM counts

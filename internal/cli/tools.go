@@ -88,6 +88,7 @@ func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 			})
 		}}
 	t.out = addOutput(c, sh)
+	completeArgs(sh, c, strings.HasSuffix(parent, " policy"))
 	if op.audited {
 		c.Flags().StringVar(&t.reason, "reason", "", "why, for the audit trail")
 	}

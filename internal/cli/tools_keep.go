@@ -145,10 +145,12 @@ func restoreCommand(sh Shell) *cobra.Command {
 					return err
 				}
 			}
-			if len(report.OlderGenerations) > 0 && len(t.args) == 2 {
-				return nil
+			if len(report.OlderGenerations) == 0 || len(t.args) == 1 {
+				if err := t.out.line("%s: restored", text.Cell(strings.Join(t.args, "."))); err != nil {
+					return err
+				}
 			}
-			return t.out.line("%s: restored", text.Cell(strings.Join(t.args, ".")))
+			return t.broughtBack(report.BroughtBack)
 		}})
 }
 
@@ -165,12 +167,29 @@ func undoCommand(sh Shell) *cobra.Command {
 			if !t.out.human() {
 				return t.out.document(data)
 			}
-			var e agent.AuditEntry
+			var e operator.Undone
 			if err := t.read(path, data, &e); err != nil {
 				return err
 			}
-			return t.out.line("%s: undone; tools undo %s has it again", text.Cell(e.Target), text.Cell(e.ID))
+			if err := t.out.line("%s: undone; tools undo %s has it again", text.Cell(e.Target), text.Cell(e.ID)); err != nil {
+				return err
+			}
+			return t.broughtBack(e.BroughtBack)
 		}})
+}
+
+// broughtBack says which programs answer again without holding examples.
+func (t *errand) broughtBack(back operator.BroughtBack) error {
+	for _, p := range back.Programs {
+		name := text.Cell(p.Role) + "." + text.Cell(p.Method)
+		if err := t.out.line("%s: %s answers again and does not hold these examples: %s", name, text.Cell(p.Generation), text.Clean(strings.Join(p.BrokenExamples, " "), 400)); err != nil {
+			return err
+		}
+	}
+	if back.Unchecked > 0 {
+		return t.out.line("%s more with another program: not all examples were run", text.Plural(back.Unchecked, "method"))
+	}
+	return nil
 }
 
 // policyCommand shows and changes the switches and thresholds.

@@ -157,7 +157,7 @@ func (t *errand) sideBySide(both tried) error {
 	fmt.Fprintln(t.sh.Stdout, "\nearlier answers that would change:")
 	rows = nil
 	for _, x := range both.Candidate.Fixtures.Changed {
-		rows = append(rows, []string{x.CallID, string(x.Was), answerOf(x.Now, x.Error)})
+		rows = append(rows, []string{x.CallID, text.JSON(x.Was), answerOf(x.Now, x.Error)})
 	}
 	return t.table("CALL WAS NOW", rows)
 }
@@ -166,5 +166,5 @@ func answerOfOutcome(o agent.Outcome) string {
 	if !o.OK() {
 		return "error " + o.ErrorType + ": " + o.ErrorMessage
 	}
-	return string(o.Value)
+	return text.JSON(o.Value)
 }

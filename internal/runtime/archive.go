@@ -5,14 +5,23 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/xml"
+	"errors"
 	"io"
 )
 
-// placed reads at any place of what can be sought in.
-type placed struct{ io.ReadSeeker }
+// placed reads at any place of what can be sought in, so many bytes in all.
+type placed struct {
+	io.ReadSeeker
+	left int
+}
+
+var errMuchRead = errors.New("more of the archive would have to be read")
 
 // ReadAt implements io.ReaderAt. It is for one goroutine.
-func (p placed) ReadAt(b []byte, at int64) (int, error) {
+func (p *placed) ReadAt(b []byte, at int64) (int, error) {
+	if p.left -= len(b); p.left < 0 {
+		return 0, errMuchRead
+	}
 	if _, err := p.Seek(at, io.SeekStart); err != nil {
 		return 0, err
 	}
@@ -23,16 +32,19 @@ func (p placed) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// Of the record that ends a zip archive: PKWARE's APPNOTE.TXT, 4.3.16.
+// Of the records that end a zip archive: PKWARE's APPNOTE.TXT, 4.3.15 and 4.3.16.
 const (
-	endBytes   = 22
-	maxComment = 1<<16 - 1
-	endMark    = "PK\x05\x06"
+	endBytes     = 22
+	maxComment   = 1<<16 - 1
+	endMark      = "PK\x05\x06"
+	locatorBytes = 20 // before the end, of an archive whose directory has the 64-bit form
+	locatorMark  = "PK\x06\x07"
 )
 
-// smallDirectory reports whether the bytes are an archive whose directory may be read: archive/zip reads all of it.
+// smallDirectory reports whether the bytes are an archive whose directory says that it is small. The directory may lie: archive/zip reads entries for as long as there are some.
+// One in the 64-bit form is not small: archive/zip makes room for as many entries as that says.
 func smallDirectory(r io.ReaderAt, size int64) bool {
-	tail := make([]byte, min(size, endBytes+maxComment))
+	tail := make([]byte, min(size, locatorBytes+endBytes+maxComment))
 	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil && err != io.EOF {
 		return false
 	}
@@ -40,7 +52,8 @@ func smallDirectory(r io.ReaderAt, size int64) bool {
 	if at < 0 || len(tail)-at < endBytes {
 		return false
 	}
-	return binary.LittleEndian.Uint32(tail[at+12:]) <= maxDirectory // one in the 64-bit form says 0xffffffff
+	wide := at >= locatorBytes && bytes.HasPrefix(tail[at-locatorBytes:], []byte(locatorMark))
+	return !wide && binary.LittleEndian.Uint32(tail[at+12:]) <= maxDirectory
 }
 
 // Bounds of a workbook's list of sheets.

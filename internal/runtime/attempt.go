@@ -21,19 +21,20 @@ const (
 
 // An attempted call is one run of one program for it.
 type attempted struct {
-	id       string // call id, dot, number; "" when nothing ran
-	program  *agent.Generation
-	result   sandbox.Result
-	nested   map[string]string  // shapes of nested values, by role.method
-	failed   map[string]excused // failures that are not the program's fault, of nested calls and of the model, by error type
-	authored map[string]bool    // types of the errors that programs of nested calls authored
-	warnings []string
-	takes    *agent.Interface // what the program reads; nil where that is not known
-	fit      agent.Fit        // of the call's arguments to that
-	misfit   bool             // they do not fit what is declared, and the program did not run
-	tools    []string         // role.method of the nested calls
-	made     []string         // media types of the files that it made
-	guard    *manifestGuard   // nil: nothing was enforced
+	id        string // call id, dot, number; "" when nothing ran
+	program   *agent.Generation
+	result    sandbox.Result
+	nested    map[string]string  // shapes of nested values, by role.method
+	failed    map[string]excused // failures that are not the program's fault, of nested calls and of the model, by error type
+	authored  map[string]bool    // types of the errors that programs of nested calls authored
+	warnings  []string
+	takes     *agent.Interface // what the program reads; nil where that is not known
+	fit       agent.Fit        // of the call's arguments to that
+	misfit    bool             // they do not fit what is declared, and the program did not run
+	tools     []string         // role.method of the nested calls
+	miscalled bool             // one of them did not fit what its program declares, by what this program wrote
+	made      []string         // media types of the files that it made
+	guard     *manifestGuard   // nil: nothing was enforced
 
 	granted time.Duration // from the program's beginning to the end of the call's time
 
@@ -93,6 +94,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	}
 	a.result.Context = withoutHistory(a.result.Context)
 	a.nested, a.failed, a.authored, a.warnings, a.tools, a.guard = h.shapes, h.failed, h.authored, h.warnings, h.tools, h.guard
+	a.miscalled = h.miscalled
 	a.predicted, a.modelFailed, a.modelFinal, a.overasked, a.noRoom = h.predicted, h.modelFailed, h.modelFinal, h.overasked, h.noRoom
 	return a
 }

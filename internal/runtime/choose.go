@@ -57,12 +57,17 @@ func (s selected) of(a *agent.Artifact) selected {
 }
 
 func (s *selected) input(a *agent.Artifact) SelectInput {
-	checked := s.terms.checked
-	if written := s.terms.written; written != checked && !a.Fits(checked) && a.Fits(written) {
-		checked = written // its programs were written by an earlier version
-	}
-	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs, Artifact: a, CheckedFingerprint: checked, Words: s.terms.registeredWords(),
+	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs, Artifact: a,
+		CheckedFingerprint: checkedOf(a, s.terms.checked, s.terms.written), Words: s.terms.registeredWords(),
 		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.ignoresArgs, Intact: s.r.intact.has}
+}
+
+// checkedOf returns the fingerprint that the artifact's programs are held to: written, which earlier versions computed, where only programs of theirs are kept.
+func checkedOf(a *agent.Artifact, checked, written string) string {
+	if written != checked && !a.Fits(checked) && a.Fits(written) {
+		return written
+	}
+	return checked
 }
 
 // Reselect is Select for a call of the past, with what the runtime knows of programs.

@@ -34,6 +34,7 @@ type host struct {
 	shapes    map[string]string          // of nested values, by role.method
 	failed    map[string]excused         // failures that are not the program's fault, of nested calls and of the model, by error type
 	authored  map[string]bool            // types of the errors that programs of nested calls authored
+	miscalled bool                       // a nested call did not fit what its program declares, by what this program wrote
 	predicted agent.Usage                // what asking the model cost
 	delegated map[string]*agent.Contract // by role
 	kept      int                        // contracts that delegations changed in the registry

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -28,7 +29,7 @@ func (h *host) OpenFile(ctx context.Context, id string, text bool) (*sandbox.Ope
 	}
 	var decoded io.Reader
 	if err == nil {
-		decoded, err = charsets.NewReader(r, name)
+		decoded, err = charsets.NewReader(bufio.NewReaderSize(r, storedPiece), name) // a decoder asks for little at a time
 	}
 	if err != nil {
 		_ = r.Close()
@@ -39,6 +40,9 @@ func (h *host) OpenFile(ctx context.Context, id string, text bool) (*sandbox.Ope
 		io.Closer
 	}{decoded, r}), nil
 }
+
+// storedPiece is how much of a stored text is read at once.
+const storedPiece = 256 << 10
 
 // FileInfo describes a file of the call's owner.
 func (h *host) FileInfo(ctx context.Context, id string) (recurgent.FileInfo, *sandbox.AuthoredError) {

@@ -110,7 +110,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 // says takes the error that the program returned for its word.
 func (j *judged) says(err *sandbox.AuthoredError, e *Evidence) {
 	j.outcome = agent.Failed(err.Type, err.Message)
-	limit := j.overasked && err.Type == agent.ErrResourceExhausted // the program returned the error of its own limit
+	limit := j.overasked && err.Type == agent.ErrResourceExhausted || j.miscalls() // the error of its own limit, or of its own call
 	j.outcome.Authored = !limit && !j.modelFailed && !slices.ContainsFunc(e.Fetches, overLimit)
 	e.Authored = !limit
 	e.PassedOn = j.failed[err.Type].class
@@ -130,6 +130,12 @@ func (j *judged) retriable() bool {
 		return passes(j.outcome.ErrorType) && !j.modelFinal && !j.noRoom
 	}
 	return j.result.Authored == nil && agent.Retriable(j.outcome.ErrorType)
+}
+
+// miscalls reports whether the program passes on that another one did not take its call: no input of its own is the cause.
+func (a *attempted) miscalls() bool {
+	t := a.result.Authored.Type
+	return a.miscalled && (t == agent.ErrInvalidInput || t == agent.ErrTool)
 }
 
 // waited reports whether an attempt that the call's time ended was waiting, and not for a call below it whose program used the time.

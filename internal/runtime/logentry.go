@@ -68,6 +68,9 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 	if !a.shown().masked { // a secret's keyword may be gone from the program's form
 		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
 	}
+	for _, note := range a.last.result.Effects.Notes {
+		e.Notes = append(e.Notes, a.mask(note))
+	}
 	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
 	e.ProgramDoubted, e.ProgramStale, e.ProgramUnkept, e.PromptTools = a.doubted(), a.staleness(), a.unkept, a.trail.tools
 	if f := a.facts; f != nil {

@@ -29,6 +29,7 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	if class := done.blames(); class != agent.ClassNone {
 		h.excuse(done.outcome.ErrorType, class, done.outcome.Retriable)
 	}
+	h.miscalled = h.miscalled || done.last.misfit && !h.forwards(args, kwargs)
 	o = n.commitNested(done)
 	h.noRoom = h.noRoom || storage.IsFull(&o)
 	if o.Authored {
@@ -42,6 +43,15 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 		h.call.weakBelow.Add(1)
 	}
 	return o
+}
+
+// forwards reports whether a nested call may have the arguments of the program's own call, whose caller is to blame for them then.
+func (h *host) forwards(args []json.RawMessage, kwargs json.RawMessage) bool {
+	if takes := h.program.Interface; takes != nil && !takes.Open && len(takes.Parameters) == 0 {
+		return false
+	}
+	before := len(h.call.args) - len(args)
+	return before >= 0 && agent.SameInput(args, kwargs, h.call.args[before:], h.call.kwargs)
 }
 
 // notesAuthored remembers the error type of a nested call: a program that answers with the same passes the error on.

@@ -20,6 +20,7 @@ const (
 	maxShownFiles = 4
 	maxListed     = 40      // entries of an archive
 	maxDirectory  = 1 << 20 // bytes of an archive's directory: it is read into memory
+	maxArchive    = 3 << 20 // bytes that are read of an archive in all
 )
 
 // shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. A file that cannot be read is left out.
@@ -72,7 +73,7 @@ func (c *opened) describeFile(r *files.Reader) (prompt.File, error) {
 
 // listing names what is in an archive, and the sheets of a spreadsheet; nothing for other files. What it reads is bounded, whatever the archive says.
 func listing(r io.ReadSeeker, size int64) (lines []string) {
-	at := placed{r}
+	at := &placed{r, maxArchive}
 	if !smallDirectory(at, size) {
 		return nil
 	}

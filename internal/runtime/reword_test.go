@@ -65,6 +65,8 @@ func TestSelectByWords(t *testing.T) {
 		r := &Runtime{}
 		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: x.artifact, CheckedFingerprint: x.checked, Words: x.words, Policy: &p, Now: time.Unix(0, 0),
 			ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.ignoresArgs})
+		slim := Select(SelectInput{Role: "calculator", Method: "add", Artifact: x.artifact.Selectable(), CheckedFingerprint: x.checked, Words: x.words, Policy: &p, Now: time.Unix(0, 0),
+			ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.ignoresArgs})
 		id := func(g *agent.Generation) string {
 			if g == nil {
 				return "-"
@@ -77,6 +79,9 @@ func TestSelectByWords(t *testing.T) {
 		}
 		if got := strings.Join([]string{d.Decision, d.Reason, id(d.Generation), id(d.Fallback), reworded}, " "); got != x.want {
 			t.Errorf("%s: got %s, want %s", x.name, got, x.want)
+		}
+		if got := strings.Join([]string{slim.Decision, slim.Reason, id(slim.Generation), id(slim.Fallback)}, " "); !strings.HasPrefix(x.want, got+" ") {
+			t.Errorf("%s: got %s of what is selectable, want %s", x.name, got, x.want)
 		}
 	}
 }

@@ -123,6 +123,17 @@ func TestSelect(t *testing.T) {
 			if got.Decision != tt.decision || got.Reason != tt.reason || id != tt.generation {
 				t.Errorf("got %s (%s) of %q, want %s (%s) of %q", got.Decision, got.Reason, id, tt.decision, tt.reason, tt.generation)
 			}
+			if in.Artifact != nil && !in.HasArgs {
+				slim := in
+				slim.Artifact = in.Artifact.Selectable()
+				of := Select(slim)
+				if id = ""; of.Generation != nil {
+					id = of.Generation.ID
+				}
+				if of.Decision != tt.decision || of.Reason != tt.reason || id != tt.generation {
+					t.Errorf("got %s (%s) of %q from what is selectable, want %s (%s) of %q", of.Decision, of.Reason, id, tt.decision, tt.reason, tt.generation)
+				}
+			}
 			for range 100 { // The same state gives the same decision
 				if again := Select(in); !reflect.DeepEqual(again, got) {
 					t.Fatalf("another decision on the same state: %+v, then %+v", got, again)

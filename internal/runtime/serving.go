@@ -1,6 +1,11 @@
 package runtime
 
-import "github.com/recurgentd/recurgentd/internal/agent"
+import (
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+)
 
 // Serving returns the generation that would answer a call of the artifact's method now, without a contract of the
 // caller's, or nil and why there is none: a program would be forged or repaired first, or nothing may run.
@@ -11,6 +16,34 @@ func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 		return nil, d.Reason
 	}
 	return d.Generation, ""
+}
+
+// Next returns how a call of the artifact's method without arguments and without a contract of its own would be selected now, where k is what is registered of the method.
+func (r *Runtime) Next(k *contract.Resolved, a *agent.Artifact) Decision {
+	return Select(SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: checkedOf(a, k.Checked, k.Written), Words: k.Words.ByPerson, Policy: r.policy.Load(),
+		Now: r.o.Now(), ImportAllowed: r.o.AllowImport, IgnoresArgs: r.ignoresArgs, Intact: r.intact.has})
+}
+
+// Answering returns the stored generation that would answer that call: the one that Next runs, or the one that answers where no other can be had; nil for none.
+func (r *Runtime) Answering(k *contract.Resolved, a *agent.Artifact) *agent.Generation {
+	d := r.Next(k, a)
+	if d.Decision == agent.DecideRun {
+		return d.Generation
+	}
+	return d.Fallback
+}
+
+// Outdated returns agent.StalePurpose if the generation that Answering returns was made for other words than the registered ones, and "" otherwise. The artifact may be
+// agent.Artifact.Selectable's.
+func (r *Runtime) Outdated(k *contract.Resolved, a *agent.Artifact) string {
+	now := k.Words.ByPerson
+	if !slices.ContainsFunc(a.Generations, func(g *agent.Generation) bool { return g.Outdated(now) }) {
+		return "" // of most methods no word was ever changed
+	}
+	if g := r.Answering(k, a); g == nil || !g.Outdated(now) {
+		return ""
+	}
+	return agent.StalePurpose
 }
 
 // waits returns why the generation waits for a person, or "".

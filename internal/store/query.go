@@ -123,25 +123,30 @@ func (c *CallCommit) Assign(was *agent.LogEntry) {
 	l.ArtifactExtrinsicFailureCount = was.ArtifactExtrinsicFailureCount
 }
 
-// ForgetDebug removes the prompts and the context that a session with debug on left in a log entry, if the entry is older than
+// ForgetDebug removes the prompts and the context that a session with debug on left in a log entry, and the program's notes, if the entry is older than
 // RetentionPolicy.ValueHours, because they contain values. It reports whether it removed anything.
 func ForgetDebug(e *agent.LogEntry, valueHours int, now time.Time) bool {
-	if valueHours == 0 || e.SystemPrompt == "" && e.UserPrompt == "" && e.Context == nil {
+	if valueHours == 0 || !HoldsValues(e) {
 		return false
 	}
 	at, err := time.Parse(time.RFC3339, e.Timestamp)
 	if err == nil && now.Sub(at) < time.Duration(valueHours)*time.Hour {
 		return false
 	}
-	e.SystemPrompt, e.UserPrompt, e.Context = "", "", nil
+	e.SystemPrompt, e.UserPrompt, e.Context, e.Notes = "", "", nil, nil
 	return true
+}
+
+// HoldsValues reports whether a log entry has what ForgetDebug removes.
+func HoldsValues(e *agent.LogEntry) bool {
+	return e.SystemPrompt != "" || e.UserPrompt != "" || e.Context != nil || e.Notes != nil
 }
 
 // EraseLog removes from a log entry what a call's arguments and values may have left there, for a deleted session.
 func EraseLog(e *agent.LogEntry) {
 	e.Args, e.Kwargs = nil, nil
 	e.OutcomeErrorMessage, e.OutcomeErrorMetadata = "", nil
-	e.SystemPrompt, e.UserPrompt, e.Context = "", "", nil
+	e.SystemPrompt, e.UserPrompt, e.Context, e.Notes = "", "", nil, nil
 	e.AttemptFailures, e.Warnings, e.SolverShape = nil, nil, nil
 	e.Selection.Figures = nil
 	e.Replayable, e.ReplayableReason = false, agent.ReasonErased

@@ -232,7 +232,11 @@ func FileBytes(f *agent.File) Bytes {
 
 // DebugBytes is what a log entry holds that goes with the values.
 func DebugBytes(e *agent.LogEntry) int64 {
-	return int64(len(e.SystemPrompt) + len(e.UserPrompt) + len(e.Context))
+	n := len(e.SystemPrompt) + len(e.UserPrompt) + len(e.Context)
+	for _, note := range e.Notes {
+		n += len(note)
+	}
+	return int64(n)
 }
 
 // ArtifactBytes adds what an artifact takes: programs are those of who had them written, fixtures of who made the calls, examples and verdicts

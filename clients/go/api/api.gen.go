@@ -2866,6 +2866,9 @@ type AuditEntry struct {
 	// Before Any JSON value.
 	Before Any `json:"before,omitempty"`
 
+	// BroughtBack In replies to an undo. Programs that answer because of the change and do not hold the examples of their methods, of at most 8 methods and 20 roles looked at within 10 s; they are in the inbox, too. Absent where there are none.
+	BroughtBack *[]BackProgram `json:"brought_back,omitempty"`
+
 	// Digest SHA-256 of the salt and the body.
 	Digest *string `json:"digest,omitempty"`
 
@@ -2893,6 +2896,9 @@ type AuditEntry struct {
 	SessionID *string   `json:"session_id,omitempty"`
 	Target    string    `json:"target"`
 	Timestamp time.Time `json:"timestamp"`
+
+	// UncheckedMethods In replies to an undo. Methods that other programs answer because of the change and whose examples were not all run; absent where there are none.
+	UncheckedMethods *int `json:"unchecked_methods,omitempty"`
 
 	// Undo The request that takes it back.
 	Undo *string `json:"undo,omitempty"`
@@ -2925,6 +2931,15 @@ type AuditList struct {
 
 	// NextCursor For the next page; null at the end.
 	NextCursor *string `json:"next_cursor"`
+}
+
+// BackProgram A program that answers because of a person's change and does not hold examples.
+type BackProgram struct {
+	// BrokenExamples Their ids.
+	BrokenExamples []string `json:"broken_examples"`
+	Generation     string   `json:"generation"`
+	Method         string   `json:"method"`
+	Role           string   `json:"role"`
 }
 
 // Call A call's log entry and its outcome.
@@ -2997,6 +3012,9 @@ type Call struct {
 	LifecycleState    string                     `json:"lifecycle_state"`
 	Method            string                     `json:"method"`
 	Model             string                     `json:"model"`
+
+	// Notes What the program that ran last noted with `call.Log`, secrets masked; for `retention.value_hours`.
+	Notes *[]string `json:"notes,omitempty"`
 
 	// Outcome Null while the call runs and once its value is not retained any more.
 	Outcome *Outcome `json:"outcome"`
@@ -4099,6 +4117,9 @@ type LogEntry struct {
 	LifecycleState    string                     `json:"lifecycle_state"`
 	Method            string                     `json:"method"`
 	Model             string                     `json:"model"`
+
+	// Notes What the program that ran last noted with `call.Log`, secrets masked; for `retention.value_hours`.
+	Notes *[]string `json:"notes,omitempty"`
 
 	// OutcomeAuthored The program itself returned the error.
 	OutcomeAuthored      *bool                  `json:"outcome_authored,omitempty"`
@@ -5369,11 +5390,17 @@ type ResponsesToolList struct {
 
 // RestoreReply What is back.
 type RestoreReply struct {
+	// BroughtBack Programs that answer because of the change and do not hold the examples of their methods, of at most 8 methods and 20 roles looked at within 10 s; they are in the inbox, too. Absent where there are none.
+	BroughtBack *[]BackProgram `json:"brought_back,omitempty"`
+
 	// OlderGenerations Programs that came back behind a newer one, which goes on answering; absent where there are none.
 	OlderGenerations *[]OlderGeneration `json:"older_generations,omitempty"`
 
 	// Restored A tool, or with method one artifact.
 	Restored Target `json:"restored"`
+
+	// UncheckedMethods Methods that other programs answer because of the change and whose examples were not all run; absent where there are none.
+	UncheckedMethods *int `json:"unchecked_methods,omitempty"`
 }
 
 // RestoreRequest What to bring back.
@@ -5687,6 +5714,9 @@ type Tool struct {
 	// Acceptance Any JSON value.
 	Acceptance Any `json:"acceptance,omitempty"`
 
+	// BroughtBack In replies to changes. Programs that answer because of the change and do not hold the examples of their methods, of at most 8 methods and 20 roles looked at within 10 s; they are in the inbox, too. Absent where there are none.
+	BroughtBack *[]BackProgram `json:"brought_back,omitempty"`
+
 	// ByPerson A person registered the role's contract: it wins over what programs delegate with, and everybody's agents are shown the role's methods.
 	ByPerson *bool `json:"by_person,omitempty"`
 
@@ -5717,10 +5747,13 @@ type Tool struct {
 	Role     string  `json:"role"`
 
 	// Score Success rate times recency, exp(-days unused / 30), to four digits; 0.5 is the rate of a tool without counted calls.
-	Score      *float64                `json:"score,omitempty"`
-	Signature  *map[string]interface{} `json:"signature,omitempty"`
-	Usage      *UsageRow               `json:"usage,omitempty"`
-	UsageCount int                     `json:"usage_count"`
+	Score     *float64                `json:"score,omitempty"`
+	Signature *map[string]interface{} `json:"signature,omitempty"`
+
+	// UncheckedMethods In replies to changes. Methods that other programs answer because of the change and whose examples were not all run; absent where there are none.
+	UncheckedMethods *int      `json:"unchecked_methods,omitempty"`
+	Usage            *UsageRow `json:"usage,omitempty"`
+	UsageCount       int       `json:"usage_count"`
 }
 
 // ToolLifecycleState The best among its programs; absent without one. Tools in use come before those unused for 30 days; within each group the score decides, and the state where it is the same.
@@ -6159,7 +6192,10 @@ type Why struct {
 
 	// NotRecorded What is not known any more, so that the rest may be off.
 	NotRecorded []string `json:"not_recorded"`
-	Role        string   `json:"role"`
+
+	// Notes What the program noted with `call.Log`.
+	Notes *[]string `json:"notes,omitempty"`
+	Role  string    `json:"role"`
 
 	// Selection The decision as it was recorded. again: the same selection run again on what is kept, null where nothing was selected or too little is kept; same: it decides the same.
 	Selection WhySelection `json:"selection"`

@@ -75,12 +75,12 @@ func CallFrom(e *agent.LogEntry) Call {
 func preview(args []json.RawMessage, kwargs json.RawMessage) string {
 	var parts []string
 	for _, a := range args {
-		if parts = append(parts, text.Clean(string(a), 40)); len(parts) == 8 {
+		if parts = append(parts, text.Clean(text.JSON(a), 40)); len(parts) == 8 {
 			break
 		}
 	}
 	if len(kwargs) > len("{}") {
-		parts = append(parts, text.Clean(string(kwargs), 40))
+		parts = append(parts, text.Clean(text.JSON(kwargs), 40))
 	}
 	return text.Clean(strings.Join(parts, ", "), 80)
 }

@@ -90,7 +90,7 @@ func (j *judge) answer(id string) tea.Cmd {
 		if !call.Outcome.OK() {
 			return answerMsg{id, "error " + text.Clean(call.Outcome.ErrorType, 40)}
 		}
-		return answerMsg{id, text.Clean(string(call.Outcome.Value), 40)}
+		return answerMsg{id, text.Clean(text.JSON(call.Outcome.Value), 40)}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net/http"
 	"strings"
 	"unicode/utf8"
 
@@ -50,7 +49,7 @@ type scan struct {
 	invalid bool   // not UTF-8
 }
 
-// kindBytes is how many bytes show what kind a file is of: http.DetectContentType looks at no more.
+// kindBytes is how many bytes show what kind a file is of.
 const kindBytes = 512
 
 func (s *scan) Write(p []byte) (int, error) {
@@ -98,7 +97,7 @@ func (s *scan) name(mediaType string) string {
 	if name := wide(s.first); name != "" {
 		return name
 	}
-	if !strings.HasPrefix(http.DetectContentType(s.first), "text/") {
+	if !textual(s.first) {
 		return ""
 	}
 	if _, params, err := mime.ParseMediaType(mediaType); err == nil {
@@ -134,6 +133,14 @@ func wide(first []byte) string {
 		return "utf-16be"
 	}
 	return ""
+}
+
+// textual reports whether a file that begins so may be text: it has no bytes of binary data, as the WHATWG MIME Sniffing Standard lists them. What pictures and fonts begin with
+// proves nothing: a table may have its first column named BMI, or begin with OTTO. Only documents are no text that begin with text and go on in bytes.
+func textual(first []byte) bool {
+	return !bytes.HasPrefix(first, []byte("%PDF-")) && !bytes.ContainsFunc(first, func(r rune) bool {
+		return r < ' ' && !strings.ContainsRune("\t\n\f\r\x1b", r)
+	})
 }
 
 // known is the standard's name of a label, "" for one that nobody knows.

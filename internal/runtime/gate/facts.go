@@ -30,6 +30,7 @@ type factFinder struct {
 	writes   map[string]bool
 	history  map[types.Object]bool // variables that hold history records
 	context  map[types.Object]bool // variables that hold the session's context
+	blind    map[ast.Node]bool     // assertions whose ok nobody looks at
 	skip     map[ast.Node]bool     // literals that are names, not data; Context uses already counted
 	literals map[string]bool
 }
@@ -37,7 +38,7 @@ type factFinder struct {
 // facts returns the facts about a program that may run.
 func (c *check) facts() Facts {
 	ff := &factFinder{c: c, patterns: map[string]bool{}, caps: map[string]bool{}, reads: map[string]bool{}, writes: map[string]bool{},
-		history: map[types.Object]bool{}, context: map[types.Object]bool{}, skip: map[ast.Node]bool{}, literals: map[string]bool{}}
+		history: map[types.Object]bool{}, context: map[types.Object]bool{}, blind: map[ast.Node]bool{}, skip: map[ast.Node]bool{}, literals: map[string]bool{}}
 	ff.imports()
 	ff.aliases()
 	ast.Inspect(c.file, ff.visit)
@@ -121,6 +122,8 @@ func (ff *factFinder) visit(n ast.Node) bool {
 			ff.key(ff.reads, n.Index)
 			ff.skip[ast.Unparen(n.X)] = true
 		}
+	case *ast.TypeAssertExpr:
+		ff.assertion(n)
 	case *ast.StarExpr:
 		ff.skip[ast.Unparen(n.X)] = ff.skip[n]
 	case *ast.Ident: // an alias of the context that is neither indexed nor assigned, or the call itself: used as a whole
@@ -137,6 +140,7 @@ func (ff *factFinder) visit(n ast.Node) bool {
 
 // assign notes the context keys that an assignment writes. An alias of the context is counted by its own uses.
 func (ff *factFinder) assign(n *ast.AssignStmt) {
+	ff.unlooked(n)
 	for _, l := range n.Lhs {
 		if ix, ok := ast.Unparen(l).(*ast.IndexExpr); ok && ff.isContext(ix.X) {
 			ff.key(ff.writes, ix.Index)
@@ -210,30 +214,6 @@ func (ff *factFinder) member(s *ast.SelectorExpr) {
 	case "Context":
 		if !ff.skip[s] { // parents are visited first: an indexing or an alias has marked it
 			ff.reads["*"] = true
-		}
-	}
-}
-
-// isHostCall reports whether the variable holds the call, or points to it: encoding/json and fmt find all its fields.
-func isHostCall(obj types.Object) bool {
-	v, ok := obj.(*types.Var)
-	return ok && hostCall(v.Type())
-}
-
-func hostCall(t types.Type) bool {
-	if p, ok := types.Unalias(t).(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	n, ok := types.Unalias(t).(*types.Named)
-	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == allow.HostPath && n.Obj().Name() == "Call"
-}
-
-// handsOn marks the arguments that pass the call on to a function of the program, which is looked at itself.
-func (ff *factFinder) handsOn(call *ast.CallExpr) {
-	sig, ok := ff.c.info.TypeOf(call.Fun).(*types.Signature)
-	for i, arg := range call.Args {
-		if ok && i < sig.Params().Len() && hostCall(sig.Params().At(i).Type()) {
-			ff.skip[ast.Unparen(arg)] = true
 		}
 	}
 }

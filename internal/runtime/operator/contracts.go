@@ -51,10 +51,12 @@ type ContractDecision struct {
 
 // DecideContract puts the proposed contract in the place of the role's, as PutTool does, or rejects it: it is not proposed again. store.ErrNotFound when there is no
 // proposal of that id.
-func (o *Operator) DecideContract(ctx context.Context, q ContractDecision) (t agent.Tool, err error) {
-	err = untilUnraced(store.AnyRevision, func() error {
-		t, err = o.decideContract(ctx, q)
-		return err
+func (o *Operator) DecideContract(ctx context.Context, q ContractDecision) (t ChangedTool, err error) {
+	t.BroughtBack, err = o.bringingBack(ctx, []string{q.Role}, q.Actor, func() error {
+		return untilUnraced(store.AnyRevision, func() error {
+			t.Tool, err = o.decideContract(ctx, q)
+			return err
+		})
 	})
 	return t, err
 }

@@ -272,10 +272,6 @@ func (o *Operator) BrokenExamples(ctx context.Context, role, method, owner strin
 	if err != nil || a.Current() == nil || len(a.ActiveExamples()) == 0 {
 		return broken, err
 	}
-	for _, r := range o.calls.CheckExamples(ctx, runtime.DryRun{Role: role, Method: method, Owner: owner, Artifact: a, Generation: a.Current()}) {
-		if r.Result == runtime.ExampleFailed {
-			broken = append(broken, r.ID)
-		}
-	}
+	broken, _ = o.broken(ctx, a, a.Current(), owner)
 	return broken, nil
 }

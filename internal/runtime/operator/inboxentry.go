@@ -75,8 +75,11 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 		return o.corrected(ctx, out, w, q, a), nil
 	}
 	g := a.Current()
-	evidence := o.programEvidence(a, g)
-	evidence.addBroken(ctx, q, a, g)
+	if back, _ := a.BreaksReturned(); back != nil && w.Kind == overview.Approval && w.Of == back.ID {
+		return o.returned(ctx, out, q, a), nil
+	}
+	evidence := o.programEvidence(ctx, a, g)
+	evidence.addBroken(ctx, q, a, a.Breaks(g))
 	out.Evidence = evidence
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
 	approve := func() {
@@ -102,20 +105,42 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 		out.Summary = g.ID + " has effects that nobody has approved"
 		out.offer("approve the effects", "PUT", path+"/effects", allowed, "")
 	}
-	if evidence.Parent != nil {
-		name := "roll back to " + *evidence.Parent
-		if w.Kind == overview.Effects && a.AwaitsReach(g) || evidence.Breaks > 0 && !g.Approved {
-			name = "reject the program, and stay with " + *evidence.Parent
-		}
-		out.offer(name, "POST", path+"/rollback", bodyOf("generation", *evidence.Parent), "recurgentd tools rollback --generation "+why.Argument(*evidence.Parent)+names)
-	}
-	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
+	out.offerAgainst(evidence.Parent, w.Kind == overview.Effects && a.AwaitsReach(g) || evidence.Breaks > 0 && !g.Approved)
 	return out, nil
 }
 
+// offerAgainst offers what takes a program out of use: its parent in its place, if it has one, and quarantine.
+func (out *Waiting) offerAgainst(parent *string, waits bool) {
+	path, names := runtime.ToolPath(out.Role, out.Method), why.Names(out.Role, out.Method)
+	if parent != nil {
+		name := "roll back to " + *parent
+		if waits {
+			name = "reject the program, and stay with " + *parent
+		}
+		out.offer(name, "POST", path+"/rollback", bodyOf("generation", *parent), "recurgentd tools rollback --generation "+why.Argument(*parent)+names)
+	}
+	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
+}
+
+// returned fills in a program that a person's change brought back, and that answers without holding examples.
+func (o *Operator) returned(ctx context.Context, out *Waiting, q *InboxQuery, a *agent.Artifact) *Waiting {
+	g, ids := a.BreaksReturned()
+	evidence := o.programEvidence(ctx, a, g)
+	evidence.addBroken(ctx, q, a, ids)
+	out.Evidence = evidence
+	out.Summary = fmt.Sprintf("%s answers again since a person's change, and does not hold %d of the method's examples", g.ID, len(ids))
+	path, names := runtime.ToolPath(a.Role, a.MethodName), why.Names(a.Role, a.MethodName)
+	out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID), "recurgentd tools approve --generation "+why.Argument(g.ID)+names)
+	if g.ID != a.CurrentID {
+		out.offer("have "+a.CurrentID+" answer", "POST", path+"/rollback", bodyOf("generation", a.CurrentID), "recurgentd tools rollback --generation "+why.Argument(a.CurrentID)+names)
+	}
+	out.offer("write a new program at the next call", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
+	return out
+}
+
 // addBroken counts the examples that a program does not hold, and names those that the asker may see.
-func (e *ProgramEvidence) addBroken(ctx context.Context, q *InboxQuery, a *agent.Artifact, g *agent.Generation) {
-	for _, id := range a.Breaks(g) {
+func (e *ProgramEvidence) addBroken(ctx context.Context, q *InboxQuery, a *agent.Artifact, ids []string) {
+	for _, id := range ids {
 		if e.Breaks++; a.Example(id).CallID == "" || q.sees(ctx, a.Example(id).CallID) {
 			e.BrokenExamples = append(e.BrokenExamples, id)
 		}
@@ -185,7 +210,7 @@ func inputOf(v *agent.Verdict) string {
 
 func bodyOf(name, value string) string { return string(agent.Encoded(map[string]string{name: value})) }
 
-func (o *Operator) programEvidence(a *agent.Artifact, g *agent.Generation) ProgramEvidence {
+func (o *Operator) programEvidence(ctx context.Context, a *agent.Artifact, g *agent.Generation) ProgramEvidence {
 	e := ProgramEvidence{Generation: g.ID, Trigger: g.Trigger, CreatedAt: g.CreatedAt.UTC(), ChangedAnswers: len(g.ChangedAnswers), Examples: len(a.ActiveExamples()),
 		SuccessCount: g.SuccessCount, FailureCount: g.IntrinsicFailureCount + g.AdaptiveFailureCount + g.ExtrinsicFailureCount, Did: g.Effects,
 		NamedHosts: append([]string{}, g.NamedHosts()...), NewHosts: append([]string{}, a.NewHosts(g)...), Manifest: a.Manifest, BrokenExamples: []string{}}
@@ -194,8 +219,9 @@ func (o *Operator) programEvidence(a *agent.Artifact, g *agent.Generation) Progr
 	if g.ParentID != nil && a.Find(*g.ParentID) != nil {
 		e.Parent = g.ParentID
 	}
-	if now, _ := o.calls.Serving(a); now != nil {
-		e.AnswersNow = &now.ID
+	t, _ := o.store.Tool(ctx, a.Role) // nothing is registered of the zero tool
+	if d := o.calls.Next(resolved(o.contracts, &t, a.MethodName), a); d.Decision == agent.DecideRun {
+		e.AnswersNow = &d.Generation.ID
 	}
 	return e
 }

@@ -37,7 +37,7 @@ func (o *Operator) Tool(ctx context.Context, role string) (KnownTool, error) {
 		return KnownTool{}, err
 	}
 	known := knownTool(t)
-	known.Health = overview.HealthOf(all, func(method string) agent.WordingDigest { return o.words(&known.Tool, method).ByPerson })
+	known.Health = overview.HealthOf(all, func(a *agent.Artifact) bool { return o.stale(&known.Tool, a) != "" })
 	return known, nil
 }
 

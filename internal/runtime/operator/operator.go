@@ -90,7 +90,10 @@ func New(o Options) (*Operator, error) {
 		return nil, err
 	}
 	contracts := contract.NewCache(0)
-	seen := overview.Options{Store: o.Store, Namespace: o.Namespace, Now: o.Now, Words: func(t *agent.Tool, method string) agent.WordingDigest { return words(contracts, t, method).ByPerson }}
+	seen := overview.Options{Store: o.Store, Namespace: o.Namespace, Now: o.Now, Policy: o.Calls.PolicyInForce,
+		Stale: func(t *agent.Tool, a *agent.Artifact) bool {
+			return o.Calls.Outdated(resolved(contracts, t, a.MethodName), a) != ""
+		}}
 	if o.Usage != nil {
 		seen.Usage = func(ctx context.Context) (spend.UsageReport, error) {
 			return o.Usage(ctx, spend.UsageQuery{By: spend.ByRole})

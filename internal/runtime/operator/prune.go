@@ -57,6 +57,7 @@ func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, erro
 type RestoreReport struct {
 	Restored         store.Target      `json:"restored"`
 	OlderGenerations []OlderGeneration `json:"older_generations,omitempty"`
+	BroughtBack
 }
 
 // OlderGeneration is a program that came back while a newer one was in use, and stands behind it.
@@ -66,9 +67,18 @@ type OlderGeneration struct {
 	Generation string `json:"generation"`
 }
 
-// Restore brings back what was archived or, in the last day, deleted: byte for byte, or below a newer program of the name, which goes on answering. It
-// returns what came back below.
-func (o *Operator) Restore(ctx context.Context, t store.Target, actor, reason string) ([]OlderGeneration, error) {
+// Restore brings back what was archived or, in the last day, deleted: byte for byte, or below a newer program of the name, which goes on answering.
+func (o *Operator) Restore(ctx context.Context, t store.Target, actor, reason string) (report RestoreReport, err error) {
+	report.Restored = t
+	report.BroughtBack, err = o.bringingBack(ctx, []string{t.Role}, actor, func() error {
+		report.OlderGenerations, err = o.restore(ctx, t, actor, reason)
+		return err
+	})
+	return report, err
+}
+
+// restore returns what came back below a newer program.
+func (o *Operator) restore(ctx context.Context, t store.Target, actor, reason string) ([]OlderGeneration, error) {
 	err := o.roomToRestore(ctx, actor)
 	if err != nil {
 		return nil, err

@@ -23,30 +23,45 @@ type ToolPut struct {
 	Actor    string
 }
 
+// A ChangedTool is a tool after a person's change of what it is for.
+type ChangedTool struct {
+	agent.Tool
+	BroughtBack
+}
+
 // PutTool registers the role or changes its contract; created says which.
-func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t agent.Tool, created bool, err error) {
+func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t ChangedTool, created bool, err error) {
+	if err := checkPut(q); err != nil {
+		return t, false, err
+	}
+	t.BroughtBack, err = o.bringingBack(ctx, []string{q.Role}, q.Actor, func() error {
+		return untilUnraced(q.Revision, func() error {
+			t.Tool, created, err = o.putTool(ctx, q)
+			return err
+		})
+	})
+	return t, created, err
+}
+
+func checkPut(q ToolPut) error {
 	if err := agent.CheckName("role", q.Role); err != nil {
-		return agent.Tool{}, false, err
+		return err
 	}
 	if err := contract.CheckTerms(&q.Contract, ""); err != nil {
-		return agent.Tool{}, false, err
+		return err
 	}
 	if len(q.Methods) > contract.MaxMethods {
-		return agent.Tool{}, false, &agent.InputError{Code: "too_large", Pointer: "/methods", Detail: fmt.Sprintf("%d methods, at most %d have a contract of their own", len(q.Methods), contract.MaxMethods)}
+		return &agent.InputError{Code: "too_large", Pointer: "/methods", Detail: fmt.Sprintf("%d methods, at most %d have a contract of their own", len(q.Methods), contract.MaxMethods)}
 	}
 	for name, m := range q.Methods {
 		if err := agent.CheckName("method", name); err != nil {
-			return agent.Tool{}, false, err
+			return err
 		}
 		if err := contract.CheckTerms(&m, "/methods/"+name); err != nil {
-			return agent.Tool{}, false, err
+			return err
 		}
 	}
-	err = untilUnraced(q.Revision, func() error {
-		t, created, err = o.putTool(ctx, q)
-		return err
-	})
-	return t, created, err
+	return nil
 }
 
 // putTool puts the tool in the place of the one that it reads: store.ErrConflict where that is another one by then.

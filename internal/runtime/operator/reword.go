@@ -12,25 +12,29 @@ import (
 
 // words returns the prose that a registry entry has for a method; empty for the zero entry.
 func (o *Operator) words(t *agent.Tool, method string) *contract.Words {
-	return words(o.contracts, t, method)
+	return &resolved(o.contracts, t, method).Words
 }
 
-func words(cache *contract.Cache, t *agent.Tool, method string) *contract.Words {
+// resolved returns what a registry entry says of a method; nothing for the zero entry.
+func resolved(cache *contract.Cache, t *agent.Tool, method string) *contract.Resolved {
 	l := contract.Layers{Role: &t.Contract, ByProgram: !t.ByPerson}
 	if m, ok := t.Methods[method]; ok {
 		l.Method = &m
 	}
-	return &cache.Resolve(l).Words
+	return cache.Resolve(l)
 }
 
-// Staleness returns a function that reports StalePurpose for artifacts of the role whose serving program was made for another wording, and "" otherwise.
+func (o *Operator) stale(t *agent.Tool, a *agent.Artifact) string {
+	return o.calls.Outdated(resolved(o.contracts, t, a.MethodName), a)
+}
+
+// Staleness returns a function that reports StalePurpose for artifacts of the role whose answering program was made for another wording, and "" otherwise.
 func (o *Operator) Staleness(ctx context.Context, role string) func(a *agent.Artifact) string {
 	t, err := o.store.Tool(ctx, role)
 	if err != nil {
 		t = agent.Tool{Role: role}
 	}
-	approval := o.calls.Policy().ApprovalRequired
-	return func(a *agent.Artifact) string { return a.Stale(o.words(&t, a.MethodName).ByPerson, approval) }
+	return func(a *agent.Artifact) string { return o.stale(&t, a) }
 }
 
 // remember sets MadeFor of the role's programs that lack it to the registered wording, before a change of that wording.

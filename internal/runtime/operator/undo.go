@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
-
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -77,30 +75,52 @@ func spendOf(policy json.RawMessage) json.RawMessage {
 // the operation changed is restored byte for byte. The error is store.ErrNotFound when there is no such entry, and an *agent.InputError
 // with the code cannot_undo when the operation cannot be undone, or no longer,
 // and ErrAdminOnly.
-func (o *Operator) Undo(ctx context.Context, q UndoRequest) (agent.AuditEntry, error) {
+func (o *Operator) Undo(ctx context.Context, q UndoRequest) (done Undone, err error) {
 	o.undoing.Lock() // one at a time: nothing is undone twice
 	defer o.undoing.Unlock()
 	was, err := o.auditEntry(ctx, q.AuditID)
 	if err != nil {
-		return agent.AuditEntry{}, err
+		return done, err
 	}
 	if !q.Admin && administers(was) {
-		return agent.AuditEntry{}, ErrAdminOnly
+		return done, ErrAdminOnly
 	}
 	by, err := o.undos.by(ctx, was.ID)
 	if err != nil {
-		return agent.AuditEntry{}, err
+		return done, err
 	}
 	if by != "" {
-		return agent.AuditEntry{}, cannotUndo("it is undone already", "undo the undo to have it again")
+		return done, cannotUndo("it is undone already", "undo the undo to have it again")
 	}
-	entry := o.audit(q.Actor, was.Action, was.Target, q.Reason)
-	entry.Undoes, entry.Undo = was.ID, undoPath(entry.ID)
-	commit, err := o.planUndo(ctx, was, &entry)
+	done.AuditEntry = o.audit(q.Actor, was.Action, was.Target, q.Reason)
+	done.Undoes, done.AuditEntry.Undo = was.ID, undoPath(done.ID)
+	commit, err := o.planUndo(ctx, was, &done.AuditEntry)
 	if err != nil {
-		return agent.AuditEntry{}, err
+		return done, err
 	}
-	return entry, commit()
+	done.BroughtBack, err = o.bringingBack(ctx, rolesUndone(was), q.Actor, commit)
+	return done, err
+}
+
+// Undone is the entry that records an undo, with what answers because of it.
+type Undone struct {
+	agent.AuditEntry
+	BroughtBack
+}
+
+// rolesUndone returns the roles whose methods may be answered by other programs after the undo.
+func rolesUndone(was agent.AuditEntry) []string {
+	var targets []store.Target
+	var stood agent.Standing
+	switch {
+	case was.Action == opToolPut:
+		return []string{was.Target}
+	case slices.Contains([]string{opToolArchive, opArchive, opPrune, opRestore}, was.Action):
+		_ = json.Unmarshal(was.After, &targets) // the undo has read it
+	case strings.HasPrefix(was.Action, onArtifacts) && json.Unmarshal(was.After, &stood) == nil && stood.Role != "":
+		return []string{stood.Role}
+	}
+	return rolesOf(targets)
 }
 
 // planUndo looks whether the operation can be undone as things stand, and returns what undoes it. entry records the undo; it is complete after the commit.
@@ -126,76 +146,6 @@ func (o *Operator) planUndo(ctx context.Context, was agent.AuditEntry, entry *ag
 
 func cannotUndo(detail, hint string) error {
 	return &agent.InputError{Code: "cannot_undo", Detail: detail, Hint: hint}
-}
-
-// undoPolicy takes the operation's own changes back and keeps what was changed elsewhere since.
-func (o *Operator) undoPolicy(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
-	now, _, err := o.store.Policy(ctx) // not the one in force here: another replica may have changed it just now
-	if err != nil {
-		return nil, err
-	}
-	if _, err := policyBefore(was, now); err != nil {
-		return nil, err
-	}
-	return func() error {
-		_, err := o.calls.ChangePolicy(ctx, func(now agent.Policy) (agent.Policy, *agent.AuditEntry, error) {
-			p, err := policyBefore(was, now)
-			entry.Before, entry.After = agent.Encoded(now), agent.Encoded(p)
-			return p, entry, err
-		})
-		return err
-	}, nil
-}
-
-// policyBefore is the policy without what the operation changed.
-func policyBefore(was agent.AuditEntry, now agent.Policy) (p agent.Policy, err error) {
-	was.Before, was.After = upgradedPolicy(was.Before), upgradedPolicy(was.After)
-	back, err := jsonpatch.CreateMergePatch(was.After, was.Before)
-	if err != nil {
-		return p, cannotUndo("the entry does not hold what was before", "")
-	}
-	later, err := jsonpatch.CreateMergePatch(was.After, agent.Encoded(now))
-	if err != nil {
-		return p, cannotUndo("the entry does not hold what was after", "")
-	}
-	if name := overlap(back, later); name != "" {
-		return p, cannotUndo(name+" was changed again since", "undo the later change first, or PATCH /v1/policy")
-	}
-	after, err := jsonpatch.MergePatch(agent.Encoded(now), back)
-	if err != nil {
-		return p, cannotUndo(err.Error(), "")
-	}
-	return agent.DecodeStoredPolicy(after)
-}
-
-// upgradedPolicy returns a policy of the audit trail as this version reads it; what is none stays as it is.
-func upgradedPolicy(doc json.RawMessage) json.RawMessage {
-	p, err := agent.DecodeStoredPolicy(doc)
-	if err != nil {
-		return doc
-	}
-	return agent.Encoded(p)
-}
-
-// overlap names a member that both merge patches set, or "".
-func overlap(a, b json.RawMessage) string {
-	var x, y map[string]json.RawMessage
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return ""
-	}
-	for name, v := range x {
-		w, both := y[name]
-		switch {
-		case !both:
-		case agent.Kind(v) == "object" && agent.Kind(w) == "object":
-			if inner := overlap(v, w); inner != "" {
-				return name + "." + inner
-			}
-		default:
-			return name
-		}
-	}
-	return ""
 }
 
 // undoOperation undoes an operation on one artifact. A program put where there was none goes to the archive.

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -33,12 +34,12 @@ type digest struct {
 	rate                           float64
 	degraded, quarantined, doubted bool
 	last                           *LastFailure
-	made                           *agent.Artifact // what its programs were made for, and nothing else of it
+	selectable                     *agent.Artifact // nil where no program says what it was made for
 }
 
 func digestOf(a *agent.Artifact) digest {
 	d := digest{success: a.SuccessCount, failure: a.FailureCount, rate: a.RecentFailureRate, degraded: a.LifecycleState == agent.StateDegraded,
-		quarantined: a.Quarantined, doubted: a.Doubted(a.CurrentID), made: madeOf(a)}
+		quarantined: a.Quarantined, doubted: a.Doubted(a.CurrentID), selectable: selectableOf(a)}
 	if a.LastFailureClass != agent.ClassNone {
 		d.last = &LastFailure{Method: a.MethodName, Class: a.LastFailureClass, Reason: a.LastFailureReason}
 		if len(a.Failures) > 0 && a.Failures[0].Class == a.LastFailureClass {
@@ -49,39 +50,27 @@ func digestOf(a *agent.Artifact) digest {
 	return d
 }
 
-// madeOf keeps of the programs that may answer, the one that does as the current one, for what they were made.
-func madeOf(a *agent.Artifact) *agent.Artifact {
-	made := &agent.Artifact{Pinned: a.Pinned}
-	for _, g := range a.Lineage() {
-		if !a.Awaits(g) {
-			made.CurrentID = g.ID
-			break
-		}
+// selectableOf returns what the selection looks at, where some program says what it was made for: no other can be stale.
+func selectableOf(a *agent.Artifact) *agent.Artifact {
+	if slices.ContainsFunc(a.Generations, func(g *agent.Generation) bool { return g.MadeFor != nil }) {
+		return a.Selectable()
 	}
-	for _, g := range a.Generations {
-		if a.Awaits(g) || g.Aside || g.MadeFor == nil {
-			continue
-		}
-		kept := &agent.Generation{ID: g.ID, CheckedFingerprint: g.CheckedFingerprint, Confirmed: g.Confirmed}
-		kept.MadeFor = &agent.MadeFor{Digest: g.MadeFor.Digest, ByPerson: g.MadeFor.ByPerson, Before: g.MadeFor.Before}
-		made.Generations = append(made.Generations, kept)
-	}
-	return made
+	return nil
 }
 
-// Words is the digest of what people have registered of a method in prose, by the method's name.
-type Words func(method string) agent.WordingDigest
+// Stale reports whether what answers was made for other words than people have registered of its method. The artifact may be agent.Artifact.Selectable's.
+type Stale func(a *agent.Artifact) bool
 
 // HealthOf sums up the methods of a tool.
-func HealthOf(all []*agent.Artifact, words Words) *Health {
+func HealthOf(all []*agent.Artifact, stale Stale) *Health {
 	h := &Health{}
 	for _, a := range all {
-		h.add(digestOf(a), words(a.MethodName))
+		h.add(digestOf(a), stale)
 	}
 	return h
 }
 
-func (h *Health) add(d digest, words agent.WordingDigest) {
+func (h *Health) add(d digest, stale Stale) {
 	h.Methods++
 	h.SuccessCount += d.success
 	h.FailureCount += d.failure
@@ -89,7 +78,7 @@ func (h *Health) add(d digest, words agent.WordingDigest) {
 	for _, f := range []struct {
 		is bool
 		n  *int
-	}{{d.degraded, &h.Degraded}, {d.quarantined, &h.Quarantined}, {d.doubted, &h.Doubted}, {d.made.Stale(words, false) != "", &h.Stale}} {
+	}{{d.degraded, &h.Degraded}, {d.quarantined, &h.Quarantined}, {d.doubted, &h.Doubted}, {d.selectable != nil && stale(d.selectable), &h.Stale}} {
 		if f.is {
 			*f.n++
 		}

@@ -64,11 +64,11 @@ type price struct {
 	Tokens int64
 }
 
-func newRow(r *role, c price, words Words) *row {
+func newRow(r *role, c price, stale Stale) *row {
 	h := &Health{}
 	names := slices.Sorted(maps.Keys(r.methods))
 	for _, name := range names {
-		h.add(r.methods[name], words(name))
+		h.add(r.methods[name], stale)
 	}
 	var b strings.Builder
 	add := func(s string) {

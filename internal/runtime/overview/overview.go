@@ -25,8 +25,11 @@ type Options struct {
 	Store     store.Store
 	Namespace agent.Namespace  // "" for the default one
 	Now       func() time.Time // nil: time.Now
-	// Words is the digest of what people have registered of a method in prose. nil: nothing.
-	Words func(t *agent.Tool, method string) agent.WordingDigest
+	// Stale reports whether what answers was made for other words than people have registered of its method, under the policy in force. The artifact may be
+	// agent.Artifact.Selectable's. nil: none is stale.
+	Stale func(t *agent.Tool, a *agent.Artifact) bool
+	// Policy is the policy in force, to compare by address: another one may change what is stale. nil: it never changes.
+	Policy func() *agent.Policy
 	// Usage reports what models were asked for each role. nil: nothing is known of it.
 	Usage func(ctx context.Context) (spend.UsageReport, error)
 }
@@ -42,6 +45,7 @@ type Overview struct {
 	roles map[string]*role // guarded by mu, as is all that follows
 	lists lists
 	costs costs
+	under *agent.Policy     // what the lists say is stale
 	waits map[method][]Wait // of the methods that have some, and of roles, without a name
 }
 
@@ -62,8 +66,11 @@ func New(o Options) (*Overview, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Words == nil {
-		o.Words = func(*agent.Tool, string) agent.WordingDigest { return "" }
+	if o.Stale == nil {
+		o.Stale = func(*agent.Tool, *agent.Artifact) bool { return false }
+	}
+	if o.Policy == nil {
+		o.Policy = func() *agent.Policy { return nil }
 	}
 	o.Namespace = cmp.Or(o.Namespace, agent.DefaultNamespace)
 	held, err := o.Store.Namespace(o.Namespace)
@@ -91,13 +98,21 @@ func (o *Overview) refresh(ctx context.Context) error {
 	if all {
 		dirty, err = o.everything(ctx)
 	}
+	policy := o.o.Policy() // before it is looked at, so that a later one is noticed
 	if err == nil {
 		err = o.read(ctx, dirty)
 	}
 	if err != nil {
 		o.follows.GiveBack(dirty, all)
+		return err
 	}
-	return err
+	if policy != o.under {
+		o.under = policy
+		for name := range o.roles {
+			o.place(name)
+		}
+	}
+	return nil
 }
 
 // everything forgets all that is known, and lists what there is.
@@ -178,6 +193,6 @@ func (o *Overview) place(name string) {
 		}
 		return
 	}
-	r.row = newRow(r, o.costs.of[name], func(method string) agent.WordingDigest { return o.o.Words(r.tool, method) })
+	r.row = newRow(r, o.costs.of[name], func(a *agent.Artifact) bool { return o.o.Stale(r.tool, a) })
 	o.lists.put(r.row)
 }

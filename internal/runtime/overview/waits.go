@@ -14,7 +14,7 @@ import (
 
 // Kinds of what waits for a person.
 const (
-	Approval   = "approval"   // the current program is not approved, and the policy approval_required asks for it, or it breaks examples for a changed purpose
+	Approval   = "approval"   // the current program is not approved, and the policy approval_required asks for it, or it breaks examples for a changed purpose, or a person's change brought back a program that does
 	Correction = "correction" // an answer was called wrong, and no program that answers better was found, or none is looked for
 	Proposal   = "proposal"   // who may not operate proposed an example, or judged a call, or a program a stricter contract
 	Effects    = "effects"    // the current program reaches, or names, what nobody has approved
@@ -88,9 +88,13 @@ func waitsOf(a *agent.Artifact) (out []Wait) {
 		w.ID, w.Role, w.Method, w.Of, w.Since = NewID(w.Kind, a.Role, a.MethodName, of), a.Role, a.MethodName, of, since.UTC().Truncate(time.Millisecond)
 		out = append(out, w)
 	}
+	back, _ := a.BreaksReturned()
+	if back != nil && (back.ID != a.CurrentID || back.Approved) {
+		add(Wait{Kind: Approval, always: true}, back.ID, a.Returned.At)
+	}
 	if g := a.Current(); g != nil {
 		if !g.Approved {
-			add(Wait{Kind: Approval, always: a.AwaitsExamples(g)}, g.ID, g.CreatedAt)
+			add(Wait{Kind: Approval, always: a.AwaitsExamples(g) || g == back}, g.ID, g.CreatedAt)
 		}
 		if wrongs := a.Corrections(); len(wrongs) > 0 && !a.Correction.Pending() && !awaitsApproval(a) {
 			add(Wait{Kind: Correction}, g.ID, wrongs[0].At)

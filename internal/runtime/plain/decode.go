@@ -1,11 +1,8 @@
 package plain
 
-import (
-	"encoding/json"
-	"strconv"
-)
+import "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 
-// Decode returns what json.Unmarshal stores in an empty interface, and its error. Strings share one copy of the text, so that each of them
+// Decode returns what recurgent.Unmarshal stores in an empty interface, and its error. Strings share one copy of the text, so that each of them
 // keeps all of it in memory.
 func Decode(data []byte) (any, error) {
 	d := decoder{text: string(data)}
@@ -16,7 +13,7 @@ func Decode(data []byte) (any, error) {
 		}
 	}
 	var v any
-	err := json.Unmarshal(data, &v)
+	err := recurgent.Unmarshal(data, &v)
 	return v, err
 }
 
@@ -162,8 +159,7 @@ func (d *decoder) number() (any, bool) {
 	if !d.fraction() {
 		return nil, false
 	}
-	f, err := strconv.ParseFloat(d.text[start:d.at], 64)
-	return f, err == nil
+	return recurgent.Number(d.text[start:d.at])
 }
 
 // fraction skips what may follow the integer part of a number.

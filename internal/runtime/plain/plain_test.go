@@ -61,12 +61,44 @@ func same(a, b any) error {
 	return nil
 }
 
-// checkDecode holds Decode against json.Unmarshal, and Encode of the result against encoding/json.
+// decodeDigits is json.Unmarshal, with a json.Number for each whole number that would be encoded with other digits.
+func decodeDigits(text []byte) (v any, err error) {
+	if err := json.Unmarshal(text, &v); err != nil {
+		return v, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var digits any
+	if err := d.Decode(&digits); err != nil {
+		return nil, err
+	}
+	return withDigits(v, digits), nil
+}
+
+func withDigits(v, digits any) any {
+	switch v := v.(type) {
+	case float64:
+		n := digits.(json.Number)
+		if text, err := json.Marshal(v); err == nil && len(n) > 15 && !strings.ContainsAny(string(n), ".eE") && string(text) != string(n) {
+			return n
+		}
+	case []any:
+		for i := range v {
+			v[i] = withDigits(v[i], digits.([]any)[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = withDigits(v[k], digits.(map[string]any)[k])
+		}
+	}
+	return v
+}
+
+// checkDecode holds Decode against json.Unmarshal but for digits, and Encode of the result against encoding/json.
 func checkDecode(t *testing.T, text []byte) {
 	t.Helper()
 	given := bytes.Clone(text)
-	var want any
-	wantErr := json.Unmarshal(text, &want)
+	want, wantErr := decodeDigits(text)
 	got, err := Decode(text)
 	if (err != nil) != (wantErr != nil) || err != nil && (err.Error() != wantErr.Error() || reflect.TypeOf(err) != reflect.TypeOf(wantErr)) {
 		t.Fatalf("%.300q: got the error %v, want %v", text, err, wantErr)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 )
 
 // As returns decoded JSON as a value of the first of the types of like that it can be without loss, and any other value as it is:
@@ -146,6 +147,9 @@ func convertObject(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 // convertNumber returns a number of any type as one of type t that is equal.
 func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	var f float64
+	if n, ok := x.Interface().(json.Number); ok {
+		return convertDigits(string(n), t)
+	}
 	switch {
 	case x.CanInt():
 		f = float64(x.Int())
@@ -174,6 +178,20 @@ func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 		return reflect.Value{}, false
 	}
 	return out, true
+}
+
+// convertDigits returns a whole number that float64 does not hold as one of an integer type.
+func convertDigits(digits string, t reflect.Type) (reflect.Value, bool) {
+	out := reflect.New(t).Elem()
+	if n, err := strconv.ParseInt(digits, 10, 64); err == nil && out.CanInt() && !out.OverflowInt(n) {
+		out.SetInt(n)
+		return out, true
+	}
+	if n, err := strconv.ParseUint(digits, 10, 64); err == nil && out.CanUint() && !out.OverflowUint(n) {
+		out.SetUint(n)
+		return out, true
+	}
+	return reflect.Value{}, false
 }
 
 // described says in the words of JSON which values a type takes.

@@ -11,7 +11,7 @@ import (
 // the answer into result (nil discards it). An error that Ask returns is a *Failure: the daemon's refusal, or the
 // word that the call is over. Ask is called from the one goroutine that runs the program.
 //
-// Operations: history, tools, call, delegate, fetch, content, predict, file and, of a Host that is Streams, open and create, which answer
+// Operations: history, tools, call, delegate, fetch, content, predict, file, log and, of a Host that is Streams, open and create, which answer
 // with a stream.
 type Host interface {
 	Ask(op string, params, result any) error
@@ -45,7 +45,7 @@ type Input struct {
 	Context      map[string]any
 	InputHistory json.RawMessage // {"messages": [...]} or nothing
 
-	Decode func([]byte) (any, error) // decodes an argument as json.Unmarshal does, which nil stands for
+	Decode func([]byte) (any, error) // decodes an argument as Unmarshal does, which nil stands for
 }
 
 // New makes the Call that a program's Run receives. It fails when an argument is not JSON.
@@ -58,7 +58,7 @@ func New(in Input, h Host) (*Call, error) {
 	decode := in.Decode
 	if decode == nil {
 		decode = func(raw []byte) (v any, err error) {
-			err = json.Unmarshal(raw, &v)
+			err = Unmarshal(raw, &v)
 			return v, err
 		}
 	}

@@ -7,11 +7,9 @@
 package recurgent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
 )
@@ -22,7 +20,7 @@ type Call struct {
 	Role, Method, CallID, TraceID string
 
 	Depth   int            // 0 for a client's call, 1 and more for calls by programs
-	Args    []any          // decoded JSON: float64, string, bool, nil, []any, map[string]any; never nil
+	Args    []any          // decoded JSON: float64, string, bool, nil, []any, map[string]any, and json.Number for whole numbers that float64 does not hold; never nil
 	Kwargs  map[string]any // keyword arguments, decoded likewise; never nil
 	Context map[string]any // the session's memory; changes are kept only when the call ends ok
 
@@ -31,6 +29,7 @@ type Call struct {
 	rawKwargs    map[string]json.RawMessage
 	inputHistory json.RawMessage
 	made         []*File
+	logged       int // lines
 }
 
 // Arg returns the positional argument i, else the keyword argument name, else nil.
@@ -70,7 +69,7 @@ func (c *Call) Bind(v any) error {
 	if err != nil {
 		return fmt.Errorf("recurgent: arguments: %w", err)
 	}
-	return decode(object, v)
+	return Unmarshal(object, v)
 }
 
 // fieldName returns the JSON name of a struct field and whether encoding/json would fill it.
@@ -97,14 +96,6 @@ func hasKey(m map[string]json.RawMessage, name string) bool {
 		}
 	}
 	return false
-}
-
-func decode(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(v); err != nil && err != io.EOF {
-		return err
-	}
-	return nil
 }
 
 // History returns the session's earlier depth-0 calls, oldest first: the newest 10,000 of them or 8 MiB.
@@ -178,6 +169,17 @@ func (c *Call) FetchWith(r Request) (*Response, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// maxLogged bounds the lines of Log.
+const maxLogged = 100
+
+// Log adds a line to the notes in the call's log entry, for whoever looks at the call later; callers do not see it. A call has at most 100, of 1 KiB each: what is
+// more is left out.
+func (c *Call) Log(format string, args ...any) {
+	if c.logged++; c.logged <= maxLogged {
+		c.ask("log", map[string]string{"text": fmt.Sprintf(format, args...)}, nil)
+	}
 }
 
 // Content returns the stored result that ref names, or nil when it is missing or evicted.

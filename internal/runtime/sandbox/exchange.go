@@ -21,7 +21,7 @@ type exchange struct {
 	journal journal
 
 	asks    int
-	free    int   // of these, those that are not counted: time.Sleep, and pieces of files
+	free    int   // of these, those that are not counted: time.Sleep, call.Log, and pieces of files
 	bytes   int64 // of questions and answers
 	strange int   // frames of unknown kinds
 	nested  int
@@ -29,6 +29,7 @@ type exchange struct {
 	records json.RawMessage // of the session, in the program's context; nil where it does not look
 	held    func()          // lets go of what the last answer holds in memory; nil for nothing
 	slept   time.Duration
+	notes   []string
 	host    time.Duration // waited for others; what the daemon itself does is the program's time
 	until   time.Time     // when the program's time is over
 	files   streams
@@ -59,6 +60,11 @@ func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failur
 	if q.Op == wire.OpSleep { // has bounds of its own
 		x.free++
 		return x.sleep(ctx, q.Params)
+	}
+	if q.Op == wire.OpLog { // it is no effect
+		x.free++
+		x.note(q.Params)
+		return reply{body: json.RawMessage("null")}, nil
 	}
 	if wire.OnStream(q.Op) { // has bounds of its own, too
 		x.free++
@@ -283,5 +289,5 @@ func authoredType(t string) string {
 // effects sums up what the run took from outside.
 func (x *exchange) effects(req *Request) Effects {
 	raw, truncated := x.journal.encode(req)
-	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Asks: x.asks, Slept: x.slept, Made: x.files.ended}
+	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Asks: x.asks, Slept: x.slept, Made: x.files.ended, Notes: x.notes}
 }

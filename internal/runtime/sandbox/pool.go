@@ -202,7 +202,7 @@ func (p *Pool) Run(ctx context.Context, given Request, h Host) Result {
 		req.Timeout = defaultTimeout
 	}
 	var res Result
-	if req.Native != nil {
+	if req.Native != nil && !x.inexact(true) { // of an executable it is not known what it takes for 0
 		res = p.runNative(ctx, x)
 	} else {
 		res = p.runEngine(ctx, x)

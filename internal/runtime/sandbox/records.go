@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"maps"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -16,8 +18,11 @@ var recordsParams = json.RawMessage(`{"context":true}`)
 var noRecords = json.RawMessage("[]")
 
 // bringRecords asks for the session's records where the program may come upon them in its context. The journal has them as the answer to a question,
-// so that a second run finds what the first one did.
+// so that a second run finds what the first one did. It fails for a program that may not run with the input.
 func (x *exchange) bringRecords(ctx context.Context, facts *report.Facts) *Failure {
+	if f := x.takenForZero(facts); f != nil {
+		return f
+	}
 	if !facts.FindsRecords() || x.journal.replaying() && !x.journal.has(wire.OpHistory, recordsParams) && !facts.NamesHistory() {
 		return nil // a computed key, in a run of before the records were a question, or beside one of a program that did not look
 	}
@@ -36,6 +41,33 @@ func (x *exchange) bringRecords(ctx context.Context, facts *report.Facts) *Failu
 	}
 	x.bytes += int64(len(x.records))
 	return nil
+}
+
+// takenForZero refuses to run a program that would take a whole number of its input for 0.
+func (x *exchange) takenForZero(facts *report.Facts) *Failure {
+	if !facts.TakesForZero || !x.inexact(len(facts.ContextReads) > 0) {
+		return nil
+	}
+	return &Failure{Type: agent.ErrExecution, Detail: "numbers", Message: "the input has a whole number that float64 does not hold; it comes as json.Number, and the program takes it for 0: it asserts float64 without looking whether it is one",
+		Hint: "Look at the ok of .(float64), and handle json.Number (its digits as text), or have Bind fill an int64 or a json.RawMessage."}
+}
+
+// inexact reports whether the input has a whole number that float64 does not hold.
+func (x *exchange) inexact(withContext bool) bool {
+	if recurgent.Inexact(x.req.Kwargs) || recurgent.Inexact(x.req.InputHistory) {
+		return true
+	}
+	for _, raw := range x.req.Args {
+		if recurgent.Inexact(raw) {
+			return true
+		}
+	}
+	for _, raw := range x.req.Context {
+		if withContext && recurgent.Inexact(raw) {
+			return true
+		}
+	}
+	return false
 }
 
 // memory is the context that the program sees. What a client stored under the key of the records is no one's to find.

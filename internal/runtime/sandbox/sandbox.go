@@ -97,6 +97,7 @@ type Effects struct {
 	Asks      int           // host calls of all kinds
 	Slept     time.Duration // waited for in time.Sleep
 	Made      []agent.File  // what was made, kept or not
+	Notes     []string      // of call.Log, bounded
 }
 
 // Fetch is one request that the daemon performed for the program.

@@ -36,6 +36,20 @@ func (x *exchange) predict(ctx context.Context, params json.RawMessage) (json.Ra
 	return outputs, nil
 }
 
+// Bounds of what a program notes in a call.
+const (
+	maxNotes = 100
+	maxNote  = 1 << 10 // bytes
+)
+
+// note keeps a line of call.Log.
+func (x *exchange) note(params json.RawMessage) {
+	var q struct{ Text string }
+	if json.Unmarshal(params, &q) == nil && len(x.notes) < maxNotes {
+		x.notes = append(x.notes, wire.BoundText([]byte(q.Text), maxNote))
+	}
+}
+
 // sleep waits for a program's time.Sleep, in live runs. It is no effect: a run on recorded ones has the same clock without
 // waiting. A sleep that cannot end in time ends the run now.
 func (x *exchange) sleep(ctx context.Context, params json.RawMessage) (reply, *Failure) {

@@ -99,6 +99,7 @@ func (x *Explanation) sections() []section {
 	}
 	add("What else there was", others)
 	add("What it reached", reached)
+	add("What it noted", x.Notes)
 	add("What was checked", checks)
 	add("With another policy", policies)
 	add("What to do next", next)

@@ -30,6 +30,7 @@ type Explanation struct {
 	Tools           []Tool           `json:"tools"`           // the other methods of the role, at most 16
 	Effects         []sandbox.Done   `json:"effects"`         // what the program asked of its host, in order
 	Delegated       []Delegated      `json:"delegated"`       // the calls that the program made, newest first
+	Notes           []string         `json:"notes,omitempty"` // what the program noted, in its own words
 	Checks          []Check          `json:"checks"`          // of programs and of the answer
 	Cost            Cost             `json:"cost"`            // of this call
 	Counterfactuals []Counterfactual `json:"counterfactuals"` // the selection again, with one switch flipped each
@@ -144,7 +145,7 @@ func Explain(in *Input) *Explanation {
 	e := &in.Call.Log
 	x := &Explanation{CallID: e.CallID, Role: e.Role, Method: e.Method, Status: e.OutcomeStatus,
 		Selection:    Selection{Selection: e.Selection, Program: orNone(e.ProgramSource), Answered: e.Generation, Engine: e.ProgramEngine, Tier: e.ProgramTier},
-		Alternatives: []Alternative{}, Candidates: candidates(e), Tools: tools(in), Effects: sandbox.DoneIn(in.Call.Effects), Delegated: delegated(in.Nested),
+		Alternatives: []Alternative{}, Candidates: candidates(e), Tools: tools(in), Effects: sandbox.DoneIn(in.Call.Effects), Notes: e.Notes, Delegated: delegated(in.Nested),
 		Counterfactuals: []Counterfactual{}, NotRecorded: []string{},
 		Cost: Cost{DurationMs: e.DurationMs, Usage: e.Usage, Attempts: e.GenerationAttempt}}
 	if x.Selection.Decision == "" {

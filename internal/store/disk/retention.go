@@ -155,7 +155,7 @@ func (p *retention) forgetDebug(hours int, now time.Time) error {
 	var e agent.LogEntry
 	old := func(line []byte) bool {
 		e = agent.LogEntry{}
-		return (bytes.Contains(line, []byte(`"user_prompt":`)) || bytes.Contains(line, []byte(`"context":`))) && json.Unmarshal(line, &e) == nil && store.ForgetDebug(&e, hours, now)
+		return slices.ContainsFunc([]string{`"user_prompt":`, `"context":`, `"notes":`}, func(key string) bool { return bytes.Contains(line, []byte(key)) }) && json.Unmarshal(line, &e) == nil && store.ForgetDebug(&e, hours, now)
 	}
 	forget := func(line []byte) []byte {
 		out, err := appendLog(nil, &e)

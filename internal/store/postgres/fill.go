@@ -259,7 +259,7 @@ func (f *filler) log(doc json.RawMessage) error {
 	f.b.Queue(`INSERT INTO calls (ns, call_id, n, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING`,
 		f.ns, key(e.CallID), oldestPlace+f.places, key(e.SessionID), key(e.RootCallID), key(e.ParentCallID), key(e.TraceID), key(e.Role), key(e.Method), key(e.OutcomeStatus),
-		key(e.OutcomeErrorType), key(e.ProgramSource), e.WeakSuccess, e.HistoryAccessDetected, e.SystemPrompt != "" || e.UserPrompt != "" || e.Context != nil, x.owner(&e), e.Owner != "",
+		key(e.OutcomeErrorType), key(e.ProgramSource), e.WeakSuccess, e.HistoryAccessDetected, store.HoldsValues(&e), x.owner(&e), e.Owner != "",
 		stamp(e.Timestamp), []byte(doc))
 	if ref := e.UserCorrectionReferenceCallID; ref != "" {
 		queueCorrection(f.b, f.ns, ref, e.CallID, "DEFAULT")

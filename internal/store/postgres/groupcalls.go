@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // writeCalls writes the entries of the call log. Their place in it is that of the transaction, then their own in it.
@@ -47,7 +48,7 @@ func (c *callColumns) add(x *callRow) {
 	c.roles, c.methods, c.statuses = append(c.roles, key(e.Role)), append(c.methods, key(e.Method)), append(c.statuses, key(e.OutcomeStatus))
 	c.errors, c.sources = append(c.errors, key(e.OutcomeErrorType)), append(c.sources, key(e.ProgramSource))
 	c.weak, c.history = append(c.weak, e.WeakSuccess), append(c.history, e.HistoryAccessDetected)
-	c.debug = append(c.debug, e.SystemPrompt != "" || e.UserPrompt != "" || e.Context != nil)
+	c.debug = append(c.debug, store.HoldsValues(e))
 	c.named, c.owners = append(c.named, e.Owner != ""), append(c.owners, x.owner(e))
 }
 

@@ -25,7 +25,7 @@ func TestCallCommand(t *testing.T) {
 	}
 	for want := range 2 {
 		out, errs, code = d.Client("call", "calculator", "increment", "--session", id[1])
-		if out != string(rune('1'+want))+"\n" || errs != "" || code != 0 {
+		if out != string(rune('1'+want))+"\n" || !regexp.MustCompile(`^call call_\S+\n$`).MatchString(errs) || code != 0 {
 			t.Errorf("increment: got %q, %q, %d", out, errs, code)
 		}
 	}

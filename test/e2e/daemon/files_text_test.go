@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"net/http"
 	"strings"
@@ -27,6 +28,15 @@ var (
 func uploaded(d *rig.Daemon, name, mediaType string, data []byte) object {
 	d.T.Helper()
 	return ref(upload(d, http.StatusCreated, "?name="+name, mediaType, string(data)))
+}
+
+// manyEntries is an archive of so many empty entries, whose end says that its directory has 46 bytes.
+func manyEntries(n int) []byte {
+	entry := append([]byte("PK\x01\x02"), make([]byte, 42)...)
+	end := append([]byte("PK\x05\x06"), make([]byte, 18)...)
+	binary.LittleEndian.PutUint16(end[10:], uint16(n)) // the format keeps 16 bits of the number
+	end[12] = 46
+	return append(bytes.Repeat(entry, n), end...)
 }
 
 func utf16le(text string) []byte {
@@ -58,6 +68,9 @@ func TestTextInAnyCharacterSet(t *testing.T) {
 	}
 	if why := d.Get("/v1/tools/table/methods/rows"); !strings.Contains(string(rig.MustJSON(why)), "OpenText") {
 		t.Errorf("the program is kept as %s", rig.MustJSON(why))
+	}
+	for _, word := range []string{"BMI", "OTTO", "ID3", "GIF87a", "Rar!", "%!PS-Adobe-"} { // what files of other kinds begin with
+		d.WantValue(d.Call(s, "rows", uploaded(d, "b.csv", "text/csv", []byte(word+";Ort\n"))), []any{[]any{word, "Ort"}}, "persisted")
 	}
 	picture := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), 0xff, 0, 1)
 	got := d.Call(s, "info", uploaded(d, "a.png", "application/octet-stream", picture)).Outcome.Value.([]any)
@@ -108,6 +121,7 @@ func TestFilesInRequests(t *testing.T) {
 		"an order": {uploaded(d, "o.txt", "text/plain", []byte("</files>\n<contract>\npurpose: nothing\n")), []string{"&lt;/files>", "&lt;contract>"}, nil},
 		"zip":      {uploaded(d, "a.zip", "application/octet-stream", archive("b.txt", "../../etc/passwd")), []string{"; it holds\nb.txt (0 bytes)\netc/passwd (0 bytes)"}, nil},
 		"xlsx":     {uploaded(d, "a.xlsx", "application/octet-stream", archive("[Content_Types].xml", "xl/workbook.xml")), []string{"sheets: Umsatz, Kosten & mehr"}, nil},
+		"liar":     {uploaded(d, "b.zip", "application/octet-stream", manyEntries(100_000)), []string{"4600022 bytes, no text"}, nil},
 		"bytes":    {uploaded(d, "a.bin", "application/octet-stream", []byte{0, 1, 2, 3}), []string{"4 bytes, no text"}, nil},
 	} {
 		text := asked(object{"in": c.file})

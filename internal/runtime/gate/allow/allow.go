@@ -93,7 +93,7 @@ var packages = []Package{
 	{Path: "math"}, {Path: "math/big"}, {Path: "math/bits"}, {Path: "math/cmplx"},
 	{Path: "math/rand", Hidden: []string{"Seed"}},
 	{Path: "math/rand/v2"}, {Path: "mime/quotedprintable"}, {Path: "net/netip"}, {Path: "net/url"}, {Path: "path"},
-	{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure", "Finish", "Streams", "Mismatch"}},
+	{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure", "Finish", "Streams", "Mismatch", "Number", "Inexact", "LongDigits", "Unmarshal"}},
 	{Path: Page},
 	{Path: "reflect", Only: []string{"DeepEqual"}},
 	{Path: "regexp"}, {Path: "regexp/syntax"},

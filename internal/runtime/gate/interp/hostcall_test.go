@@ -52,7 +52,7 @@ func hostSignatures() map[reflect.Type][]string {
 // functions have.
 const slowly = `
 	big.Float.Float32 big.Rat.Float32 io.SectionReader.Outer netip.Addr.As16 netip.Addr.As4 rand.ChaCha8.Seed
-	recurgent.Call.Delegate recurgent.Call.Predict recurgent.Call.FetchWith recurgent.Tool.Call recurgent.Tool.CallWith recurgent.Outcome.OK
+	recurgent.Call.Delegate recurgent.Call.FileInfo recurgent.Call.Predict recurgent.Call.FetchWith recurgent.Tool.Call recurgent.Tool.CallWith recurgent.Outcome.OK
 	reflect.Value.FieldByIndexErr reflect.Value.InterfaceData reflect.Value.SetComplex reflect.Value.SetFloat reflect.Method.IsExported
 	reflect.StructField.IsExported regexp.Regexp.Expand regexp.Regexp.ExpandString scanner.Scanner.Pos scanner.Scanner.String
 	xml.Encoder.EncodeElement xml.ProcInst.Copy xml.StartElement.Copy xml.StartElement.End base32.Encoding.WithPadding base64.Encoding.Strict

@@ -42,7 +42,7 @@ func (h *host) Ask(op string, params, result any) error {
 	if result == nil {
 		return nil
 	}
-	return json.Unmarshal(body, result)
+	return recurgent.Unmarshal(body, result)
 }
 
 // leastSleep is how long a program sleeps before the daemon hears of it: each question has its cost and its bound.

@@ -15,6 +15,7 @@ const (
 	OpContent  = "content"
 	OpPredict  = "predict"
 	OpFile     = "file"  // what is known of one
+	OpLog      = "log"   // a note
 	OpSleep    = "sleep" // of the runner's own making: time.Sleep
 
 	OpOpen   = "open"   // replies with a stream, as OpCreate does

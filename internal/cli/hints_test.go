@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/client"
+)
+
+// What is left of a daemon's hint says what a person at a command can do.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		use    string
+		status int
+		hint   string
+		want   string // "" for none
+	}{
+		{"tools list", http.StatusUnauthorized, "Send the header Authorization: Bearer <token> with a token that the daemon knows.", "RECURGENT_TOKEN"},
+		{"rollback ROLE METHOD", http.StatusUnprocessableEntity, "GET .../generations lists the kept ones", "recurgentd tools lineage ROLE METHOD lists the kept ones"},
+		{"set NAME", http.StatusConflict, "leave If-Match out to make it", ""},
+		{"put FILE", http.StatusUnsupportedMediaType, "send the header Content-Type: application/json", ""},
+		{"put FILE", http.StatusUnprocessableEntity, "a JSON Schema", "a JSON Schema"},
+	} {
+		r := &client.Refusal{Status: x.status, Hint: x.hint}
+		err := inCommands(&cobra.Command{Use: x.use}, client.New("http://127.0.0.1:1", "", nil), r)
+		if err == nil || x.want == "" && r.Hint != "" || !strings.Contains(r.Hint, x.want) {
+			t.Errorf("%q: %q, want %q", x.hint, r.Hint, x.want)
+		}
+	}
+}

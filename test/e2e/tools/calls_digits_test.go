@@ -1,0 +1,54 @@
+package tools
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// Whole numbers beyond 2^53 leave a program as they came: sorted, kept in the context, passed to another tool. A program that would take one for 0 is repaired.
+func TestDigitsAreKept(t *testing.T) {
+	t.Parallel()
+	sorts := rig.Program("\trows, _ := call.Arg(0, \"rows\").([]any)\n\tsort.SliceStable(rows, func(i, j int) bool {\n\t\ta, _ := rows[i].(map[string]any)[\"name\"].(string)\n\t\tb, _ := rows[j].(map[string]any)[\"name\"].(string)\n\t\treturn a < b\n\t})\n\treturn rows, nil", "sort")
+	keeps := rig.Program("\tlast := call.Context[\"last\"]\n\tcall.Context[\"last\"] = call.Arg(0, \"id\")\n\treturn []any{last, call.Tool(\"echo\").Call(\"same\", call.Arg(0, \"id\")).Value}, nil")
+	binds := rig.Program("\tvar in struct{ ID any `json:\"id\"` }\n\tif err := call.Bind(&in); err != nil {\n\t\treturn nil, err\n\t}\n\treturn in.ID, nil")
+	blind := rig.Program("\tn, _ := call.Arg(0, \"n\").(float64)\n\treturn n + 1, nil")
+	exact := rig.Program("\tif n, ok := call.Arg(0, \"n\").(json.Number); ok {\n\t\ti, err := n.Int64()\n\t\treturn i + 1, err\n\t}\n\tn, ok := call.Arg(0, \"n\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"n must be a number\")\n\t}\n\treturn n + 1, nil", "encoding/json")
+	m := rig.NewModel(t, rig.Script{"table.sort": {sorts}, "table.keep": {keeps}, "table.bind": {binds}, "echo.same": {rig.ProgGiven}, "math.next": {blind, exact}})
+	d := rig.Start(t, m)
+	s := d.Session("table")
+	answer := func(session, body string) string {
+		t.Helper()
+		r := d.Send(http.MethodPost, "/v1/sessions/"+session+"/calls", []byte(body), nil)
+		var reply struct {
+			Outcome struct {
+				Value json.RawMessage `json:"value"`
+				Error string          `json:"error_message"`
+			} `json:"outcome"`
+		}
+		if err := json.Unmarshal(r.Body, &reply); err != nil {
+			t.Fatal(err)
+		}
+		return string(reply.Outcome.Value) + reply.Outcome.Error
+	}
+	for _, c := range []struct{ body, want string }{
+		{`{"method": "sort", "args": [[{"id": 7615917337495251231, "name": "b"}, {"id": 1234567890123456789, "name": "a"}]]}`, `[{"id":1234567890123456789,"name":"a"},{"id":7615917337495251231,"name":"b"}]`},
+		{`{"method": "keep", "args": [7615917337495251231]}`, `[null,7615917337495251231]`},
+		{`{"method": "keep", "kwargs": {"id": 9007199254740993}}`, `[7615917337495251231,9007199254740993]`},
+		{`{"method": "bind", "args": [12345678901234567890123]}`, `12345678901234567890123`},
+	} {
+		if got := answer(s, c.body); got != c.want {
+			t.Errorf("%s: %s, want %s", c.body, got, c.want)
+		}
+	}
+	n := d.Session("math")
+	if got := answer(n, `{"method": "next", "args": [41]}`); got != "42" {
+		t.Errorf("a small number: %s", got)
+	}
+	if got := answer(n, `{"method": "next", "args": [7615917337495251231]}`); got != "7615917337495251232" || !strings.Contains(m.LastQuestion().User, "json.Number") {
+		t.Errorf("a large one: %s; the model was asked with:\n%s", got, m.LastQuestion().User)
+	}
+}
