@@ -46,7 +46,7 @@ func (s *shape) lists(object json.RawMessage) bool {
 	return n == len(s.properties)
 }
 
-// textual reports whether the value comes as its JSON text in the strict form: nobody could list its members, or tell how it is to be read.
+// textual reports whether the value comes as its JSON text in the strict form: nobody could list its members, or say how it is to be read.
 func (s *shape) textual() bool {
 	if s.kind == "object" {
 		return len(s.properties) == 0
