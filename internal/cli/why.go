@@ -44,7 +44,7 @@ know the call.`,
 					return exitWith(ExitUnreachable, fmt.Errorf("the reply to GET %s: %w", path, err))
 				}
 				page := x.Text(func(title string) string { return out.colours().Paint(text.Live, title) })
-				return exitWith(ExitFailed, out.line("%s", text.JSON(strings.TrimSuffix(page, "\n"))))
+				return exitWith(ExitFailed, out.line("%s", strings.TrimSuffix(page, "\n")))
 			})
 		},
 	}

@@ -31,13 +31,14 @@ func rules(schema any, strict bool) error {
 		}
 		kind = list[0]
 	}
-	inner, required := []any{}, []any{}
+	inner := []any{}
 	switch kind {
 	case "array":
 		inner = append(inner, m["items"])
 	case "object":
 		properties, _ := m["properties"].(map[string]any)
-		if required, _ = m["required"].([]any); properties == nil || strict && (len(required) != len(properties) || m["additionalProperties"] != false) {
+		required, _ := m["required"].([]any)
+		if properties == nil || strict && (len(required) != len(properties) || m["additionalProperties"] != false) {
 			return fmt.Errorf("the object %v", m)
 		}
 		for _, name := range required {

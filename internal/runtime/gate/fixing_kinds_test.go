@@ -118,7 +118,7 @@ func TestFixKinds(t *testing.T) {
 		{name: "printed at the end", source: "package tool\n\nimport (\n\t\"fmt\"\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) {\n\tn := len(call.Args)\n\tfmt.Println(n)\n}\n", want: []string{"return n, nil"}},
 
 		{name: "hidden results", source: head + "func two() (int, error) { return 2, nil }\n\nfunc Run(call *recurgent.Call) (value any, err error) {\n\tif n, err := two(); err != nil {\n\t\treturn\n\t} else {\n\t\tvalue = n\n\t}\n\treturn\n}\n", want: []string{"\t\treturn value, err\n"}},
-		{name: "what logs", source: run(`call.Log("a", 1); recurgent.Logf("%d", 2); return 1, nil`), want: []string{`fmt.Println("a", 1)`, `fmt.Printf("%d", 2)`, `"fmt"`}},
+		{name: "what logs", source: run(`call.Println("a", 1); recurgent.Logf("%d", 2); return 1, nil`), want: []string{`fmt.Println("a", 1)`, `fmt.Printf("%d", 2)`, `"fmt"`}},
 		{name: "a struct in a map", source: program("", "type stat struct{ n, sum int }", `m := map[string]stat{}; for i, w := range []string{"a"} { m[w].n++; m[w].sum += i }; return len(m), nil`), want: []string{"entry := m[w]", "entry.n++", "m[w] = entry"}},
 		{name: "a nil map", source: program("", "var seen map[string]bool\nfunc see(s string) { seen[s] = true }", `var n map[string]int; n["a"]++; see("b"); return []any{len(n), len(seen)}, nil`), want: []string{"var seen map[string]bool = map[string]bool{}", "var n map[string]int = map[string]int{}"}},
 		{name: "a list of the memory by another name", source: run(`l := []string{}; if kept, found := call.Context["l"]; found { l = kept.([]string) }; l = append(l, "a"); call.Context["l"] = l; return l, nil`), want: []string{`call.Context["l"] = recurgent.Held(call.Context["l"], []string{})`}},
