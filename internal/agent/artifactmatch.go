@@ -12,7 +12,7 @@ func (a *Artifact) Matching(checked string, healthy func(*Generation) bool) *Gen
 		return cur
 	}
 	if checked == FingerprintNone {
-		return nil // another generation is no better an answer to a call without a contract than the current one
+		return nil // for a call without a contract, no other generation answers better than the current one
 	}
 	for _, g := range a.Generations {
 		if fits(g) {

@@ -15,7 +15,7 @@ import (
 type Fit struct {
 	Missing []string // required parameters that the call lacks
 	Surplus int      // positional arguments beyond the parameters
-	Unknown []string // keywords that are no parameter's, sorted
+	Unknown []string // keywords without a parameter, sorted
 }
 
 // OK reports whether the arguments fit.
@@ -68,7 +68,7 @@ func (f *Interface) named(kwargs json.RawMessage) (given uint64, others []string
 // What was inferred binds nobody.
 func (f *Interface) Binds() bool { return f != nil && f.Origin == OriginDeclared }
 
-// String says in words what does not fit.
+// String describes what does not fit.
 func (t *Fit) String() string {
 	var out []string
 	if len(t.Missing) > 0 {

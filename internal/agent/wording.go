@@ -123,7 +123,7 @@ func (a *Artifact) followExamples(was []Example) {
 	}
 }
 
-// followed returns the ids of examples with those in the place of which another one asks the same replaced by the id of that one.
+// followed returns the ids of examples. An example that asks the same question under a new id replaces the old id.
 func (a *Artifact) followed(ids []string, was []Example) []string {
 	if len(ids) == 0 {
 		return ids

@@ -11,7 +11,7 @@ import (
 
 // A functionCall is what a model asked for.
 type functionCall struct {
-	arguments json.RawMessage // nil for none
+	arguments json.RawMessage // nil if the body has none
 	form      catalog.Form
 	session   string // "" for one of its own
 }
@@ -48,7 +48,7 @@ func decodeFunction(data []byte) (*functionCall, error) {
 	return c, f.err()
 }
 
-// read reads the arguments of a tool that is no method, each by member, and then checks them.
+// read reads the arguments of an extra tool, each by member, and then checks them.
 func (c *functionCall) read(t *catalog.Tool, member func(f *fields, name, v []byte), check func(f *fields)) error {
 	object, err := t.Object(c.arguments, c.form)
 	if err != nil {
@@ -75,7 +75,7 @@ func inArguments(err error) error {
 	return err
 }
 
-// argumentsOf returns the object, also where it comes as text. What is no text is an object or not, as Arguments finds.
+// argumentsOf returns the arguments, decoded from text if they come as text. Arguments checks that they are an object.
 func (f *fields) argumentsOf(v []byte) json.RawMessage {
 	text, ok := strict.String(v)
 	if !ok {

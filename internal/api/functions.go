@@ -88,7 +88,7 @@ func (s *server) listFunctions(w *reply, r *http.Request, p functionPage) error 
 	return s.send(w, http.StatusOK, out)
 }
 
-// extraTools returns the tools of the page that are no methods: lists begin with them. The rest is the page of methods that stands after them.
+// extraTools returns the page's extra tools, with which lists begin, and the page of methods after them.
 func extraTools(p functionPage) (tools []*catalog.Tool, rest functionPage) {
 	first := 1 + slices.IndexFunc(catalog.Extra, func(t *catalog.Tool) bool { return t.Name == p.after })
 	if first == 0 && p.after != "" {

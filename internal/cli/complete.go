@@ -127,7 +127,7 @@ func policyNames(after string) func(context.Context, *client.Client) ([]string, 
 	}
 }
 
-// described is a completion with what shells show beside it.
+// described is a completion with the description that shells show.
 func described(name, about string) string {
 	if about = text.Clean(about, 0); about == "" {
 		return name

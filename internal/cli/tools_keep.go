@@ -178,7 +178,7 @@ func undoCommand(sh Shell) *cobra.Command {
 		}})
 }
 
-// broughtBack says which programs answer again without holding examples.
+// broughtBack prints the programs that answer again and break examples.
 func (t *errand) broughtBack(back operator.BroughtBack) error {
 	for _, p := range back.Programs {
 		name := text.Cell(p.Role) + "." + text.Cell(p.Method)

@@ -20,7 +20,7 @@ const (
 // binds reports whether a call of the method has to fit the interface. The program of a dispatch method is written for the one call.
 func (c *opened) binds(f *agent.Interface) bool { return f.Binds() && !c.dispatch() }
 
-// fit compares the call's arguments with the interface. The history input of a signature is no argument.
+// fit compares the call's arguments with the interface. The history input of a signature does not count.
 func (c *opened) fit(f *agent.Interface) agent.Fit {
 	positional := len(c.args)
 	if c.historyArgument != "" && c.historyArgument == fmt.Sprint("/args/", positional-1) {
@@ -85,7 +85,7 @@ func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
 	}
 }
 
-// untaken says what of its own call a new program does not take, by what its author declares. A successor is held to that where its predecessor takes the call. A
+// untaken describes the arguments of its own call that a new program does not declare. A successor is held to that where its predecessor takes the call. A
 // program that was asked for because of such arguments, or that answers one call only, may turn out not to need them.
 func (w *writer) untaken(q forgeRequest, out *agent.Interface) error {
 	fit := w.fit(out)

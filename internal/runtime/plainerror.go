@@ -27,7 +27,7 @@ func (c *opened) untyped(takes *agent.Interface, message string) agent.Outcome {
 	return o
 }
 
-// unlike says which of the call's arguments is not what its program declares of the parameter, "" if they all are.
+// unlike describes the first argument of the call that breaks the declared parameter's schema, or returns "".
 func (c *opened) unlike(takes *agent.Interface) string {
 	if !c.binds(takes) {
 		return ""

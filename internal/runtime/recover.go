@@ -235,7 +235,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		}
 	} else {
 		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType, Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
-		if !j.misfit || j.misnamed() { // what a call lacks is no evidence
+		if !j.misfit || j.misnamed() { // a missing argument proves nothing
 			change.Failure = rec.failureOf(g, j)
 		}
 	}

@@ -91,7 +91,7 @@ type CallResult struct {
 	Err      error // of an asynchronous call: why it was not kept; then there is nothing else
 }
 
-// Introspection says whether a call of a method would be answered without a request to the model.
+// Introspection reports whether the daemon would answer a call of a method without a request to the model.
 type Introspection struct {
 	Responds bool    `json:"responds"`
 	Via      *string `json:"via"` // setter or artifact; context, which does not respond; or null

@@ -86,7 +86,7 @@ func TestSelectByWords(t *testing.T) {
 	}
 }
 
-// The delay after a model that was too slow for one call is no longer for others of its kind, does not hide a failure, and takes the place of none.
+// After a model was too slow for one call, the delay is the same for similar calls. It neither hides nor replaces a failure.
 func TestPausedForASlowModel(t *testing.T) {
 	t.Parallel()
 	var b backoffs

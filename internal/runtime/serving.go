@@ -24,7 +24,7 @@ func (r *Runtime) Next(k *contract.Resolved, a *agent.Artifact) Decision {
 		Now: r.o.Now(), ImportAllowed: r.o.AllowImport, IgnoresArgs: r.ignoresArgs, Intact: r.intact.has})
 }
 
-// Answering returns the stored generation that would answer that call: the one that Next runs, or the one that answers where no other can be had; nil for none.
+// Answering returns the stored generation that would answer that call, or nil: the one that Next runs, or the fallback.
 func (r *Runtime) Answering(k *contract.Resolved, a *agent.Artifact) *agent.Generation {
 	d := r.Next(k, a)
 	if d.Decision == agent.DecideRun {

@@ -96,7 +96,7 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 	return out
 }
 
-// describeDelegates says which of the tools that the program calls gave weak answers: who delegates writes their contracts.
+// describeDelegates adds evidence on the tools that the program calls and that gave weak answers: a builder can strengthen their contracts.
 func (c *selected) describeDelegates(ctx context.Context, e *evidenceText, q forgeRequest) {
 	for _, k := range c.called(q) {
 		t, err := c.r.store.RankedTool(ctx, k.Role, c.r.o.Now())

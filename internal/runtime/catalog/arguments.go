@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Arguments returns the arguments of a call from the object that an agent sent in that form, nil for none, or an *agent.InputError
+// Arguments returns the arguments of a call from the object that an agent sent in that form, nil if it sent none, or an *agent.InputError
 // whose pointer begins at the object. The object's text must be valid JSON.
 //
 // The object holds the arguments by name. One that has nothing but args, an array, and kwargs, an object, holds them by
@@ -39,7 +39,7 @@ func (t *Tool) Arguments(object json.RawMessage, form Form) (args []json.RawMess
 	return args, kwargs, t.complete(args, named)
 }
 
-// Object returns the object that an agent sent in that form, nil for none, as Parameters describes it, or an *agent.InputError. A required
+// Object returns the object that an agent sent in that form, nil if it sent none, as Parameters describes it, or an *agent.InputError. A required
 // argument may be missing.
 func (t *Tool) Object(object json.RawMessage, form Form) (json.RawMessage, error) {
 	if string(object) == "null" {

@@ -1,6 +1,6 @@
 package catalog
 
-// Tools beside those of the methods, whose names have "__".
+// Tools in addition to the methods, whose names have "__".
 var (
 	CallMethod = extra("call_method", "Call any method of any role by name. One that does not exist yet is written by a model first, which takes a while. Say what the method does by its name and role.",
 		property{"role", true, &shape{kind: "string", description: "Who is asked, such as calculator."}}, property{"method", true, &shape{kind: "string", description: "What is asked, such as add."}},
@@ -10,7 +10,7 @@ var (
 		property{"limit", false, &shape{kind: "integer", description: "10 where it is absent.", least: "1", most: "50"}})
 )
 
-// Extra are the tools that are no methods, in the order in which lists begin with them. It must not be changed.
+// Extra lists the tools that lists begin with, in that order. It must not be changed.
 var Extra = []*Tool{CallMethod, FindTools}
 
 // Bounds of a search by FindTools.

@@ -54,7 +54,7 @@ func (r *schemaReader) read(schema json.RawMessage, depth int) *shape {
 	return &s
 }
 
-// whole reads a schema, but for what describes it.
+// whole reads a schema without its description.
 func (r *schemaReader) whole(m keywords, depth int) *shape {
 	s := r.typed(m, depth)
 	if to, ok := textOf(m["$ref"]); ok {
@@ -213,7 +213,7 @@ func (r *schemaReader) of(kind string, m keywords, depth int) *shape {
 			}
 		})
 		var required []string
-		_ = json.Unmarshal(m["required"], &required) // what is no list of names requires nothing
+		_ = json.Unmarshal(m["required"], &required) // anything but a list of names requires nothing
 		for _, name := range required {
 			if r.see(name); s.property(name) == nil {
 				s.properties = append(s.properties, property{name: name, of: &shape{}})
@@ -279,7 +279,7 @@ func elements(raw json.RawMessage) (list []json.RawMessage) {
 	return list
 }
 
-// keywordsOf returns a schema's keywords; none where it is no object.
+// keywordsOf returns a schema's keywords; nil unless it is an object.
 func keywordsOf(schema json.RawMessage) keywords {
 	m := keywords{}
 	_ = json.Unmarshal(schema, &m)

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// rules says what some client refuses of a schema: Visual Studio Code and Copilot an array without items, Gemini an enum of anything but texts, a list
+// rules reports what some client refuses in a schema: Visual Studio Code and Copilot an array without items, Gemini an enum of anything but texts, a list
 // of types and most keywords, OpenAI's strict form what it does not list.
 func rules(schema any, strict bool) error {
 	m, ok := schema.(map[string]any)

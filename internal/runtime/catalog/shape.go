@@ -18,7 +18,7 @@ type shape struct {
 	least, most json.Number // of a number, or of the items of an array; "" for none
 	items       *shape
 	properties  []property
-	anyOf       []*shape // not beside kind
+	anyOf       []*shape // empty if kind is set
 
 	nullable bool // null, too; of strict forms
 	closed   bool // no properties but these; of strict forms
@@ -108,7 +108,7 @@ func (s *shape) members() (properties json.RawMessage, required []string) {
 	return b.Bytes(), required
 }
 
-// maxAlternatives bounds the shapes of which a value may have one.
+// maxAlternatives bounds the alternative shapes of a value.
 const maxAlternatives = 16
 
 // oneOf returns the shape of the values that have one of these.

@@ -13,7 +13,7 @@ import (
 )
 
 // Strict returns the schema of the arguments for models that are held to it: it lists all that there is, each property is required, one that a call
-// may lack is nullable, and a value of which no schema says what it is comes as its JSON text. Arguments reads them.
+// may lack is nullable, and a value without a schema comes as its JSON text. Arguments reads them.
 func (t *Tool) Strict() json.RawMessage {
 	return t.listed().listed().schema()
 }
@@ -26,7 +26,7 @@ func (t *Tool) listed() *shape {
 	return t.shape
 }
 
-// readObject returns the object of arguments in the plain form. What is no object stays.
+// readObject returns the object of arguments in the plain form. Other values stay as they are.
 func (t *Tool) readObject(object json.RawMessage, form Form) (json.RawMessage, error) {
 	s := t.listed()
 	if form == Unknown && !s.lists(object) {

@@ -50,7 +50,7 @@ func (t *Tool) same(u *Tool) bool {
 		bytes.Equal(t.Parameters, u.Parameters) && bytes.Equal(t.Returns, u.Returns)
 }
 
-// freeForm is the shape of arguments of which nothing is known.
+// freeForm is the shape of unknown arguments.
 var freeForm = &shape{kind: "object", properties: []property{{name: "args", of: &shape{kind: "array", description: "The arguments by position.", items: &shape{}}},
 	{name: "kwargs", of: &shape{kind: "object", description: "The arguments by name."}}}}
 
@@ -145,7 +145,7 @@ func (t *Tool) describedBy(x text) string {
 	return title
 }
 
-// known says what is known of a method that nobody described.
+// known describes a method from its interface if nobody described it.
 func (t *Tool) known() string {
 	var takes []string
 	for _, p := range t.shape.properties {

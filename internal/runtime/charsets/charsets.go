@@ -30,7 +30,7 @@ const sampled = 64 << 10
 
 var marks = []struct{ mark, name string }{{"\xef\xbb\xbf", UTF8}, {"\xfe\xff", "utf-16be"}, {"\xff\xfe", "utf-16le"}}
 
-// Guess reads a file and names its character set; "" for bytes that are no text. A byte order mark wins, then the media type's parameter charset, then
+// Guess reads a file and returns the name of its character set, "" for binary data. A byte order mark wins, then the media type's parameter charset, then
 // UTF-8 if the whole file is that. What is left is guessed from the file's first bytes that are not ASCII: UTF-16, Chinese, Japanese, Korean, Cyrillic or Greek where
 // they can be little else, else windows-1252. The error is that of reading.
 func Guess(r io.Reader, mediaType string) (string, error) {
@@ -136,7 +136,7 @@ func wide(first []byte) string {
 }
 
 // textual reports whether a file that begins so may be text: it has no bytes of binary data, as the WHATWG MIME Sniffing Standard lists them. What pictures and fonts begin with
-// proves nothing: a table may have its first column named BMI, or begin with OTTO. Only documents are no text that begin with text and go on in bytes.
+// proves nothing: a table may have its first column named BMI, or begin with OTTO. A document that begins with text and continues in binary data does not count as text.
 func textual(first []byte) bool {
 	return !bytes.HasPrefix(first, []byte("%PDF-")) && !bytes.ContainsFunc(first, func(r rune) bool {
 		return r < ' ' && !strings.ContainsRune("\t\n\f\r\x1b", r)
@@ -185,7 +185,7 @@ func mostlyForeign(sample []byte) bool {
 	return high > letters
 }
 
-// NewReader decodes text to UTF-8, without a byte order mark. What is no character is U+FFFD. The error is of a name that nobody knows.
+// NewReader decodes text to UTF-8 without a byte order mark. Invalid bytes become U+FFFD. It returns an error for an unknown name.
 func NewReader(r io.Reader, name string) (io.Reader, error) {
 	from, official := charset.Lookup(name)
 	switch official {

@@ -22,8 +22,8 @@ type bodyReader struct {
 	large func() error // called once when the body turns out to be larger than smallBody
 }
 
-// read returns the body as UTF-8, and as it was sent where that is another and no text; else raw is nil. It replaces the header fields that are no longer true
-// of the text.
+// read returns the body as UTF-8. For binary data that is not valid UTF-8, raw has the bytes that were sent; else it is nil. read replaces the header fields
+// that the text makes wrong.
 func (b bodyReader) read(answer *http.Response) (text, raw []byte, err error) {
 	defer answer.Body.Close()
 	sent := &sentBody{src: answer.Body, left: b.most + 1}

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// A program that compiles is left as it is, whatever is known of its value: but for files that it reads as text, and for a list without a value that it
+// Fix leaves a program that compiles as it is, whatever is known of its value. The exceptions are files that it reads as text, and a nil list that it
 // returns where a list or an object is declared.
 func TestFixLeavesPrograms(t *testing.T) {
 	t.Parallel()

@@ -79,7 +79,7 @@ func idOf(g *agent.Generation) string {
 	return g.ID
 }
 
-// eachMethod calls f with each method of the roles that has examples, or of which a returned program is noted, and the generation that answers, nil for none.
+// eachMethod calls f for each method of the roles that has examples or a noted returned program. f gets the method's answering generation, or nil.
 func (o *Operator) eachMethod(ctx context.Context, roles []string, f func(t store.Target, a *agent.Artifact, g *agent.Generation)) error {
 	for _, role := range roles {
 		tool, err := o.store.Tool(ctx, role)

@@ -107,7 +107,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 }
 
 // withoutNewer leaves out the tools that stay in the archive because there are newer ones, and the programs that are back already below newer ones. The
-// error says that nothing is left.
+// error reports that nothing is left.
 func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target, auditID string) (left []store.Target, err error) {
 	refused := cannotUndo("there is another "+targets[0].String()+" now", "move what is in its place out of the way first")
 	for _, t := range targets {

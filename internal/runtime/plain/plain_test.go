@@ -94,7 +94,7 @@ func withDigits(v, digits any) any {
 	return v
 }
 
-// checkDecode holds Decode against json.Unmarshal but for digits, and Encode of the result against encoding/json.
+// checkDecode compares Decode with decodeDigits, and Encode of the result with encoding/json.
 func checkDecode(t *testing.T, text []byte) {
 	t.Helper()
 	given := bytes.Clone(text)

@@ -26,8 +26,8 @@ func (c *Call) open(ref any, text bool) (io.Reader, error) {
 	return &fileReader{host: streams, stream: opened.Stream}, nil
 }
 
-// OpenText is Open for a file of text, whatever its character set: what is read is UTF-8 without a byte order mark. The error is parse_failed for a file
-// that is no text.
+// OpenText is Open for a file of text, whatever its character set: what is read is UTF-8 without a byte order mark. The error is parse_failed for binary
+// data.
 func (c *Call) OpenText(ref any) (io.Reader, error) { return c.open(ref, true) }
 
 // ReadFile returns all bytes of a file, as Open gives them. They have to fit into the program's memory.
@@ -43,7 +43,7 @@ func (c *Call) ReadFile(ref any) ([]byte, error) {
 type FileInfo struct {
 	Name      string `json:"name"`       // what its maker called it, or ""
 	MediaType string `json:"media_type"` // as its maker said
-	Encoding  string `json:"encoding"`   // the character set of a text, by the names of the WHATWG Encoding Standard such as utf-8; "" for what is no text
+	Encoding  string `json:"encoding"`   // the character set of a text, by the names of the WHATWG Encoding Standard such as utf-8; "" for binary data
 	Bytes     int64  `json:"bytes"`
 }
 

@@ -64,7 +64,7 @@ func Inexact(text []byte) bool {
 	}
 }
 
-// Unmarshal is json.Unmarshal, but for numbers in any, which are as Number says.
+// Unmarshal is json.Unmarshal, except that Number decides the type of numbers in any.
 func Unmarshal(data []byte, v any) error {
 	if !LongDigits(data) || !json.Valid(data) {
 		return json.Unmarshal(data, v)

@@ -347,7 +347,7 @@ type Request struct {
 	Retry  int               `json:"retry,omitempty"`
 	Cache  bool              `json:"cache,omitempty"`
 
-	BodyBytes []byte `json:"body_bytes,omitempty"` // the body where it is no text; it wins over Body
+	BodyBytes []byte `json:"body_bytes,omitempty"` // a binary body; it wins over Body
 }
 
 // Response is the answer to a fetch.

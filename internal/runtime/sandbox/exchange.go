@@ -61,7 +61,7 @@ func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failur
 		x.free++
 		return x.sleep(ctx, q.Params)
 	}
-	if q.Op == wire.OpLog { // it is no effect
+	if q.Op == wire.OpLog { // replays do not need it
 		x.free++
 		x.note(q.Params)
 		return reply{body: json.RawMessage("null")}, nil

@@ -117,7 +117,7 @@ func TestPurposeAgainstExamples(t *testing.T) {
 	}
 }
 
-// Examples that are put again, with another id or another expectation are no decision about the program that waits for them: it goes on waiting.
+// Putting examples again, under another id or with another expectation, decides nothing about the program that waits for them.
 func TestPurposeExamplesPutAgain(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, progKelvin)

@@ -14,7 +14,7 @@ const (
 	latinName = "windows-1252"
 )
 
-// encodingOf names the character set of a text: that of its byte order mark, UTF-8 if it is that, else windows-1252; "" for bytes that are no text.
+// encodingOf returns the character set of a text: that of its byte order mark, UTF-8 if the text is valid UTF-8, else windows-1252. It returns "" for binary data.
 func encodingOf(text []byte) string {
 	switch {
 	case bytes.HasPrefix(text, []byte("\xff\xfe")):
