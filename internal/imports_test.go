@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"internal/runtime/gate":            {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/gate/report":     {},                                                       // the daemon reads it
 	"internal/runtime/gate/rt":         {"internal/runtime/plain", "internal/runtime/recurgent"}, // native executables consist of it too
-	"internal/runtime/fetch":           {"internal/cache", "internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
+	"internal/runtime/fetch":           {"internal/cache", "internal/runtime/charsets", "internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
 	"internal/runtime/connections":     {"internal/beneath", "internal/runtime/fetch", "internal/agent"},
 	"internal/runtime/sandbox":         {"internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
 	"internal/runtime/sandbox/serve":   {"internal/runtime/plain", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
@@ -186,7 +187,7 @@ func hidden(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
 
 // visibleJSON writes hidden characters as escapes, and <, > and & as themselves. They occur in strings only, where both mean the same.
 func visibleJSON(data []byte) []byte {
-	return visible(text.WithoutHTML(data), func(out []byte, r rune) []byte {
+	return visible(rawjson.WithoutHTML(data), func(out []byte, r rune) []byte {
 		if r > 0xffff {
 			a, b := utf16.EncodeRune(r)
 			return fmt.Appendf(out, `\u%04x\u%04x`, a, b)

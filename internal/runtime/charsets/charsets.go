@@ -15,6 +15,7 @@ import (
 
 	"github.com/gogs/chardet"
 	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 )
@@ -89,10 +90,8 @@ func (s *scan) check(p []byte) {
 }
 
 func (s *scan) name(mediaType string) string {
-	for _, m := range marks {
-		if bytes.HasPrefix(s.first, []byte(m.mark)) {
-			return m.name
-		}
+	if name, _ := Marked(s.first); name != "" {
+		return name
 	}
 	if name := wide(s.first); name != "" {
 		return name
@@ -101,7 +100,7 @@ func (s *scan) name(mediaType string) string {
 		return ""
 	}
 	if _, params, err := mime.ParseMediaType(mediaType); err == nil {
-		if name := known(params["charset"]); name != "" && (name != UTF8 || !s.bad()) {
+		if _, name := Lookup(params["charset"]); name != "" && (name != UTF8 || !s.bad()) {
 			return name
 		}
 	}
@@ -143,13 +142,26 @@ func textual(first []byte) bool {
 	})
 }
 
-// known is the standard's name of a label, "" for one that nobody knows.
-func known(label string) string {
-	_, name := charset.Lookup(label)
-	if name == "replacement" {
-		return ""
+// Marked returns the character set that a byte order mark at the beginning of the text names, and the text after it; name is "" without a mark.
+func Marked(text []byte) (name string, rest []byte) {
+	for _, m := range marks {
+		if rest, ok := bytes.CutPrefix(text, []byte(m.mark)); ok {
+			return m.name, rest
+		}
 	}
-	return name
+	return "", text
+}
+
+// Lookup returns the encoding of a label and the standard's name for it; nil and "" for an unknown label.
+func Lookup(label string) (encoding.Encoding, string) {
+	switch from, name := charset.Lookup(label); name {
+	case "", "replacement":
+		return nil, ""
+	case UTF8:
+		return unicode.UTF8, UTF8
+	default:
+		return from, name
+	}
 }
 
 // foreign are character sets that are not taken for windows-1252, with the least confidence of 100: their texts have a form of their own.
@@ -164,7 +176,7 @@ func guess(sample []byte) string {
 	others := mostlyForeign(sample)
 	for _, r := range results {
 		least, listed := foreign[r.Charset]
-		if name := known(strings.Replace(r.Charset, "GB-", "gb", 1)); listed && name != "" && (least > 0 && r.Confidence >= least || least == 0 && others) {
+		if _, name := Lookup(strings.Replace(r.Charset, "GB-", "gb", 1)); listed && name != "" && (least > 0 && r.Confidence >= least || least == 0 && others) {
 			return name
 		}
 	}
@@ -187,9 +199,9 @@ func mostlyForeign(sample []byte) bool {
 
 // NewReader decodes text to UTF-8 without a byte order mark. Invalid bytes become U+FFFD. It returns an error for an unknown name.
 func NewReader(r io.Reader, name string) (io.Reader, error) {
-	from, official := charset.Lookup(name)
+	from, official := Lookup(name)
 	switch official {
-	case "", "replacement":
+	case "":
 		return nil, fmt.Errorf("the character set %.40q is not known", name)
 	case UTF8:
 		return transform.NewReader(r, unicode.UTF8BOM.NewDecoder()), nil

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -36,7 +37,7 @@ func toText(body []byte, contentType string, most int) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if contentType != "" && (name != utf8Name || label != "" && !strings.EqualFold(label, utf8Name)) {
+	if contentType != "" && (name != charsets.UTF8 || label != "" && !strings.EqualFold(label, charsets.UTF8)) {
 		contentType = withUTF8(media, params)
 	}
 	return declareUTF8(text), contentType, nil
@@ -81,22 +82,16 @@ func textual(media string, body []byte) bool {
 	return false
 }
 
-var byteOrderMarks = []struct{ mark, label string }{{"\xef\xbb\xbf", utf8Name}, {"\xfe\xff", "utf-16be"}, {"\xff\xfe", "utf-16le"}}
-
-const utf8Name = "utf-8"
-
 // encodingOf finds the body's encoding and its name, and the body behind a byte order mark. The encoding is nil when a name is given
 // that nobody knows and the text is not UTF-8 either.
 func encodingOf(body []byte, media, label string) (from encoding.Encoding, name string, rest []byte) {
-	for _, b := range byteOrderMarks {
-		if rest, ok := bytes.CutPrefix(body, []byte(b.mark)); ok {
-			from, name = lookup(b.label)
-			return from, name, rest
-		}
+	if name, rest := charsets.Marked(body); name != "" {
+		from, name = charsets.Lookup(name)
+		return from, name, rest
 	}
 	valid := utf8.Valid(body)
 	if valid && (media == "application/json" || strings.HasSuffix(media, "+json")) {
-		return unicode.UTF8, utf8Name, body // RFC 8259, section 8.1
+		return unicode.UTF8, charsets.UTF8, body // RFC 8259, section 8.1
 	}
 	if label == "" {
 		label = xmlEncoding(body)
@@ -110,29 +105,17 @@ func encodingOf(body []byte, media, label string) (from encoding.Encoding, name 
 			label = name
 		}
 	}
-	if from, name = lookup(label); from != nil {
+	if from, name = charsets.Lookup(label); from != nil {
 		return from, name, body
 	}
 	switch {
 	case valid:
-		return unicode.UTF8, utf8Name, body
+		return unicode.UTF8, charsets.UTF8, body
 	case label == "":
-		from, name = lookup("windows-1252")
+		from, name = charsets.Lookup("windows-1252")
 		return from, name, body
 	}
 	return nil, label, body
-}
-
-// lookup returns the encoding that the label stands for, nil for none.
-func lookup(label string) (encoding.Encoding, string) {
-	switch from, name := charset.Lookup(label); name {
-	case "", "replacement":
-		return nil, ""
-	case utf8Name:
-		return unicode.UTF8, utf8Name
-	default:
-		return from, name
-	}
 }
 
 // xmlDeclaration finds what an XML document says of its own encoding.
@@ -148,7 +131,7 @@ func xmlEncoding(body []byte) string {
 // declareUTF8 has an XML document that was decoded say so: parsers refuse one that names another encoding.
 func declareUTF8(text []byte) []byte {
 	m := xmlDeclaration.FindSubmatchIndex(text[:min(len(text), 512)])
-	if m == nil || strings.EqualFold(string(text[m[2]:m[3]]), utf8Name) {
+	if m == nil || strings.EqualFold(string(text[m[2]:m[3]]), charsets.UTF8) {
 		return text
 	}
 	return append(append(append(make([]byte, 0, len(text)+5), text[:m[2]]...), "UTF-8"...), text[m[3]:]...)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
@@ -62,15 +63,10 @@ func encoded(v any, most int) string {
 	return text
 }
 
-// escapes matches the escapes that encoding/json writes for <, > and &, and an escaped backslash, so that one before u003c is not taken for one.
-var escapes = regexp.MustCompile(`\\\\|\\u00(?:3c|3e|26)`)
-
 // readable is encoded for what people and programs wrote for a model to read, such as contracts: <, > and & stay as they are, but where they
 // could forge an element.
 func readable(v any, most int) string {
-	text := escapes.ReplaceAllStringFunc(encoded(v, most), func(escape string) string {
-		return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(escape)
-	})
+	text := string(rawjson.WithoutHTML([]byte(encoded(v, most))))
 	return elements.ReplaceAllString(text, `\u003c$1`)
 }
 

@@ -5,10 +5,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
@@ -115,7 +115,7 @@ func value(v any) string {
 	if err != nil {
 		return "another value"
 	}
-	return printable(forPeople(string(raw)))
+	return printable(string(rawjson.WithoutHTML(raw)))
 }
 
 func (x *Explanation) end(e *agent.LogEntry) string {
@@ -168,17 +168,7 @@ func input(raw json.RawMessage) string {
 	if json.Compact(&b, raw) != nil {
 		return "(unreadable)"
 	}
-	return forPeople(b.String())
-}
-
-// htmlEscapes matches the escapes of JSON that are for web pages, and an escaped backslash, which begins none.
-var htmlEscapes = regexp.MustCompile(`\\\\|\\u00(?:3[cC]|3[eE]|26)`)
-
-// forPeople is JSON with the characters themselves in the place of the escapes that are for web pages.
-func forPeople(json string) string {
-	return htmlEscapes.ReplaceAllStringFunc(json, func(escape string) string {
-		return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(strings.ToLower(escape))
-	})
+	return string(rawjson.WithoutHTML(b.Bytes()))
 }
 
 func (x *Explanation) selected(e *agent.LogEntry) string {

@@ -1,4 +1,4 @@
-package text
+package rawjson
 
 import "testing"
 
@@ -8,7 +8,7 @@ func TestWithoutHTML(t *testing.T) {
 	for in, want := range map[string]string{
 		`"a\u003cb\u003E\u0026c"`: `"a<b>&c"`, `"\\u003c"`: `"\\u003c"`, `"\\\u003c"`: `"\\<"`, `"\u0022\u001b\u00e9\n"`: `"\u0022\u001b\u00e9\n"`, `"\u003`: `"\u003`, `\`: `\`, ``: ``,
 	} {
-		if got := JSON(in); got != want {
+		if got := string(WithoutHTML([]byte(in))); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}
