@@ -31,6 +31,8 @@ type factFinder struct {
 	history  map[types.Object]bool // variables that hold history records
 	context  map[types.Object]bool // variables that hold the session's context
 	blind    map[ast.Node]bool     // assertions whose ok nobody looks at
+	floats   bool                  // something is asserted to be a float64
+	binds    bool                  // it calls Bind
 	skip     map[ast.Node]bool     // literals that are names, not data; Context uses already counted
 	literals map[string]bool
 }
@@ -44,6 +46,7 @@ func (c *check) facts() Facts {
 	ast.Inspect(c.file, ff.visit)
 	ff.historyQueries()
 	f := &ff.f
+	f.DigitsByBind = ff.binds && ff.floats && !f.TakesForZero
 	f.HistoryPatterns = sorted(ff.patterns, maxKeys)
 	f.CapabilityPatterns = sorted(ff.caps, maxKeys)
 	f.ContextReads, f.ContextWrites = sorted(ff.reads, maxKeys), sorted(ff.writes, maxKeys)
@@ -197,6 +200,7 @@ func (ff *factFinder) member(s *ast.SelectorExpr) {
 	switch m {
 	case "Args", "Kwargs", "Arg", "Bind":
 		f.UsesArgs = true
+		ff.binds = ff.binds || m == "Bind"
 	case "History", "HistoryAll", "HistoryPage":
 		f.HistoryAccess = true
 		if m == "HistoryPage" {

@@ -7,11 +7,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// assertion notes what is taken for a float64 without a look.
+// assertion notes what is asserted to be a float64, with a look or without one.
 func (ff *factFinder) assertion(n *ast.TypeAssertExpr) {
-	if n.Type != nil && types.Identical(ff.c.info.TypeOf(n.Type), types.Typ[types.Float64]) && ff.blind[n] {
-		ff.f.TakesForZero = true
+	if n.Type == nil || !types.Identical(ff.c.info.TypeOf(n.Type), types.Typ[types.Float64]) {
+		return
 	}
+	ff.floats = true
+	ff.f.TakesForZero = ff.f.TakesForZero || ff.blind[n]
 }
 
 // unlooked marks the assertions of an assignment whose second result nobody gets.

@@ -227,6 +227,7 @@ func TestFacts(t *testing.T) {
 			Facts{Imports: []string{"recurgent"}, UsesTools: true, UsesDelegate: true, Literals: []string{`"add"`, `"calc"`, `"d"`, "1"}, Tools: []string{"calc.add"}}},
 		{"clock and randomness", program("time math/rand/v2", "", "_ = time.Now()\n_ = rand.IntN(5)"),
 			Facts{Imports: []string{"math/rand/v2", "recurgent", "time"}, UsesClock: true, UsesRandomness: true, CapabilityPatterns: []string{"date_time"}, Literals: []string{"5"}}},
+		{"digits by Bind", program("", "", "n, ok := call.Args[0].(float64); var in struct{ N int64 }; err := call.Bind(&in); return []any{n, ok, in.N}, err"), Facts{Imports: []string{"recurgent"}, UsesArgs: true, DigitsByBind: true, Literals: []string{"0"}}},
 		{"taken for zero", program("", "", "n, _ := call.Args[0].(float64); return n, nil"), Facts{Imports: []string{"recurgent"}, UsesArgs: true, TakesForZero: true, Literals: []string{"0"}}},
 		{"looked at", program("", "", "n, ok := call.Args[0].(float64); s, _ := call.Args[1].(string); return []any{n, ok, s}, nil"), Facts{Imports: []string{"recurgent"}, UsesArgs: true, Literals: []string{"0", "1"}}},
 		{"printing", program("fmt", "", "fmt.Println(fmt.Sprint(1))"), Facts{Imports: []string{"fmt", "recurgent"}, Prints: true, Literals: []string{"1"}}},

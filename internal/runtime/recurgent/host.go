@@ -45,6 +45,8 @@ type Input struct {
 	Context      map[string]any
 	InputHistory json.RawMessage // {"messages": [...]} or nothing
 
+	Floats bool // an argument that is a number is a float64 in Args and Kwargs, however many digits it has; Bind has them all
+
 	Decode func([]byte) (any, error) // decodes an argument as Unmarshal does, which nil stands for
 }
 
@@ -62,14 +64,21 @@ func New(in Input, h Host) (*Call, error) {
 			return v, err
 		}
 	}
+	argument := func(raw []byte) (any, error) {
+		v, err := decode(raw)
+		if n, digits := v.(json.Number); digits && in.Floats {
+			return n.Float64()
+		}
+		return v, err
+	}
 	var err error
 	for i, raw := range in.Args {
-		if c.Args[i], err = decode(raw); err != nil {
+		if c.Args[i], err = argument(raw); err != nil {
 			return nil, err
 		}
 	}
 	for k, raw := range in.Kwargs {
-		if c.Kwargs[k], err = decode(raw); err != nil {
+		if c.Kwargs[k], err = argument(raw); err != nil {
 			return nil, err
 		}
 	}

@@ -47,6 +47,7 @@ type Facts struct {
 	UsesRandomness     bool     `json:"uses_chance,omitempty"`
 	UsesContent        bool     `json:"uses_content,omitempty"`
 	Prints             bool     `json:"prints,omitempty"`         // to an output that there is not
+	DigitsByBind       bool     `json:"digits_by_bind,omitempty"` // it looks whether numbers are float64, and has Bind to read their digits
 	TakesForZero       bool     `json:"takes_for_zero,omitempty"` // it asserts float64 and does not look whether it is one: a json.Number counts as 0
 
 	Fixes []string `json:"fixes,omitempty"` // what was repaired before the check, with lines of the kept text; the daemon sets it

@@ -55,7 +55,7 @@ type input struct {
 func decode(run *wire.Run) (*input, error) {
 	o := &input{context: run.Context, now: run.Now, seed: run.Seed}
 	o.in = recurgent.Input{Depth: run.Depth, Role: run.Role, Method: run.Method, CallID: run.CallID, TraceID: run.TraceID, Args: run.Args,
-		Context: make(map[string]any, len(run.Context)), InputHistory: run.InputHistory, Decode: plain.Decode}
+		Context: make(map[string]any, len(run.Context)), InputHistory: run.InputHistory, Floats: run.Floats, Decode: plain.Decode}
 	if len(run.Kwargs) > len("{}") {
 		if err := json.Unmarshal(run.Kwargs, &o.in.Kwargs); err != nil {
 			return nil, fmt.Errorf("kwargs: %w", err)

@@ -125,7 +125,7 @@ func factLists(x *report.Facts) []*[]string {
 }
 
 func factFlags(x *report.Facts) []*bool {
-	return []*bool{&x.HistoryAccess, &x.UsesArgs, &x.UsesTools, &x.UsesFetch, &x.UsesDelegate, &x.UsesClock, &x.UsesRandomness, &x.UsesContent, &x.Prints, &x.TakesForZero}
+	return []*bool{&x.HistoryAccess, &x.UsesArgs, &x.UsesTools, &x.UsesFetch, &x.UsesDelegate, &x.UsesClock, &x.UsesRandomness, &x.UsesContent, &x.Prints, &x.TakesForZero, &x.DigitsByBind}
 }
 
 func putRefusal(f *Builder, r *report.Refusal) {

@@ -18,6 +18,8 @@ type Run struct {
 	Kwargs       json.RawMessage            // an object or nothing
 	Context      map[string]json.RawMessage // by top-level key
 	InputHistory json.RawMessage
+
+	Floats bool // an argument that is a number is a float64, however many digits it has
 }
 
 // Put builds the frame.
@@ -42,6 +44,7 @@ func (r *Run) Put(f *Builder) {
 		f.PutBytes(v)
 	}
 	f.PutBytes(r.InputHistory)
+	f.PutUint(map[bool]uint64{true: 1}[r.Floats])
 }
 
 // ParseRun takes a run apart. The result shares no memory with the payload: a program reads its arguments later, when the frame is gone.
@@ -65,6 +68,7 @@ func ParseRun(payload []byte) (*Run, error) {
 		}
 	}
 	r.InputHistory = p.TakeCopy()
+	r.Floats = p.TakeUint() == 1
 	if !p.End() {
 		return nil, ErrFrame
 	}
