@@ -146,7 +146,7 @@ func identifier(name string) string {
 }
 
 // Generators in Go and TypeScript find out which alternative came by a required member that no other has, or whose values no other has.
-func TestAlternativesAreToldApart(t *testing.T) {
+func TestAlternativesDiffer(t *testing.T) {
 	t.Parallel()
 	doc := written(t)
 	resolve := func(v any) object {
