@@ -221,7 +221,7 @@ func named(o Options) func(agent.Namespace) bool {
 func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Registry) (http.Handler, error) {
 	w := api.DefaultOptions()
 	w.Namespaces, w.Metrics, w.Registry, w.Logger = a.spaces, m, registry, a.log
-	w.Auth, w.Hosts, w.OpenAPI = o.Auth, o.AllowedHosts, openapi.OpenAPI
+	w.Auth, w.Hosts, w.Origins, w.OpenAPI = o.Auth, o.AllowedHosts, o.CORSOrigins, openapi.OpenAPI
 	w.MetricsPublic = o.MetricsPublic
 	w.Cluster = a.spaces.parts.cluster
 	w.Forward = cmp.Or(o.ReplicaMove, w.Forward)

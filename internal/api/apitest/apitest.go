@@ -145,6 +145,9 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 			}
 			return v.checkProblem(res, got)
 		}
+		if preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""; preflight && res.StatusCode == http.StatusNoContent && len(got) == 0 {
+			return nil // the document's introduction has it, for all paths
+		}
 		return fmt.Errorf("no operation is described")
 	}
 	op := route.Operation.OperationID
