@@ -6,7 +6,6 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"strings"
-
 )
 
 // A Guard decides what a run may reach beyond what the daemon's policy says. It is asked before each request of a fetch, redirects included.

@@ -25,7 +25,9 @@ type grants struct {
 	header         string // for idempotency keys
 }
 
-func (*grants) Named(Caller, string, string) (Connection, *url.URL, error) { return nil, nil, errNoAddress }
+func (*grants) Named(Caller, string, string) (Connection, *url.URL, error) {
+	return nil, nil, errNoAddress
+}
 
 func (g *grants) Connect(_ Caller, _ string, at *url.URL) Connection {
 	if !slices.Contains(g.hosts, at.Host) {
@@ -238,7 +240,9 @@ func TestNoHeaderMakesAGetAWrite(t *testing.T) {
 // byRole has a connection for each role that it names.
 type byRole map[string]Connection
 
-func (byRole) Named(Caller, string, string) (Connection, *url.URL, error) { return nil, nil, errNoAddress }
+func (byRole) Named(Caller, string, string) (Connection, *url.URL, error) {
+	return nil, nil, errNoAddress
+}
 
 func (b byRole) Connect(who Caller, _ string, _ *url.URL) Connection { return b[who.Role] }
 
