@@ -215,11 +215,12 @@ func (x *Explanation) otherwise() string {
 
 // setting is a switch with its other value; of a long list only what is different in it.
 func (x *Explanation) setting(c *Counterfactual) string {
-	methods, list := c.Value.([]string)
-	switch {
-	case c.Switch != "dispatch_methods" || !list:
-		return c.Switch + "=" + value(c.Value)
-	case slices.Contains(methods, x.Method):
+	set := value(c.Value)
+	var methods []string
+	if c.Switch != "dispatch_methods" || json.Unmarshal([]byte(set), &methods) != nil { // a client has it as any JSON
+		return c.Switch + "=" + set
+	}
+	if slices.Contains(methods, x.Method) {
 		return word(x.Method) + " among dispatch_methods"
 	}
 	return word(x.Method) + " not among dispatch_methods"
