@@ -6201,7 +6201,7 @@ type Why struct {
 	Selection WhySelection `json:"selection"`
 	Status    WhyStatus    `json:"status"`
 
-	// Summary Plain words; a line for each question.
+	// Summary Plain words, in lines: how the call ended, why, what could be done, and the circumstances.
 	Summary string `json:"summary"`
 
 	// Tools The other methods of the role, at most 16.

@@ -38,7 +38,7 @@ func TestOpsFromForgingToCorrection(t *testing.T) {
 	p.sees("h1:has-text('tax.net')", "ol.stages >> text=Forging", ".badge:text-is('running')")
 	other.sees("tr:has-text('tax.net') .badge:text-is('running')", "tr:has-text('tax.net'):has-text('Forging')")
 	m.Release()
-	p.sees("pre >> text=600", ".badge:text-is('ok')", "text=A model was to write a program")
+	p.sees("pre >> text=600", ".badge:text-is('ok')", "text=A program that was written for this call, gen-1, answered.")
 	other.sees("tr:has-text('tax.net') .badge:text-is('ok')")
 
 	p.click(button("Wrong …"))
