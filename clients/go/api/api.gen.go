@@ -3121,6 +3121,9 @@ type Call struct {
 	// UserPrompt With debug on. It shows the model how the calls of others failed, so it needs the scope `operate`.
 	UserPrompt *string `json:"user_prompt,omitempty"`
 
+	// ValuePreview The beginning of the value as compact JSON on one line: at most 80 characters, and an ellipsis where it goes on. Only where previews was asked for and the value is kept.
+	ValuePreview *string `json:"value_preview,omitempty"`
+
 	// Verdict What a person said of the answer.
 	Verdict  *CallVerdict `json:"verdict,omitempty"`
 	Warnings *[]string    `json:"warnings,omitempty"`
@@ -4222,6 +4225,9 @@ type LogEntry struct {
 
 	// UserPrompt With debug on. It shows the model how the calls of others failed, so it needs the scope `operate`.
 	UserPrompt *string `json:"user_prompt,omitempty"`
+
+	// ValuePreview The beginning of the value as compact JSON on one line: at most 80 characters, and an ellipsis where it goes on. Only where previews was asked for and the value is kept.
+	ValuePreview *string `json:"value_preview,omitempty"`
 
 	// Verdict What a person said of the answer.
 	Verdict  *LogEntryVerdict `json:"verdict,omitempty"`
@@ -6301,6 +6307,9 @@ type ParentQuery = string
 // Prefer defines model for Prefer.
 type Prefer = string
 
+// Previews defines model for Previews.
+type Previews = bool
+
 // ProblemCodeParameter defines model for ProblemCode.
 type ProblemCodeParameter = string
 
@@ -6401,6 +6410,9 @@ type ListCallsParams struct {
 
 	// Until Before this time.
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
+
+	// Previews Entries have value_preview, the beginning of the value, where it is kept.
+	Previews *Previews `form:"previews,omitempty" json:"previews,omitempty"`
 }
 
 // ListCallsParamsStatus defines parameters for ListCalls.
@@ -6452,6 +6464,9 @@ type PutConnectionParamsIfNoneMatch string
 type GetEventsParams struct {
 	// After The next_cursor of the page before; what cannot be one of this list is refused where the list has ids.
 	After *After `form:"after,omitempty" json:"after,omitempty"`
+
+	// Previews Entries have value_preview, the beginning of the value, where it is kept.
+	Previews *Previews `form:"previews,omitempty" json:"previews,omitempty"`
 
 	// LastEventID The id of the last event that the client has seen.
 	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
@@ -11298,6 +11313,18 @@ func NewListCallsRequest(server string, params *ListCallsParams) (*http.Request,
 
 		}
 
+		if params.Previews != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "previews", *params.Previews, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -11945,6 +11972,18 @@ func NewGetEventsRequest(server string, params *GetEventsParams) (*http.Request,
 		if params.After != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Previews != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "previews", *params.Previews, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

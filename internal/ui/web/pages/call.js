@@ -110,7 +110,7 @@ function Replay({ call }) {
 
 /** Nested shows the calls that the program made, with those of theirs. @param {{call: any}} p */
 function Nested({ call }) {
-  const of = useLoad((signal) => get('/v1/calls', { trace_id: call.trace_id, limit: 200 }, signal), [call.call_id, call.outcome_status]);
+  const of = useLoad((signal) => get('/v1/calls', { trace_id: call.trace_id, limit: 200, previews: true }, signal), [call.call_id, call.outcome_status]);
   if (!of.data) return of.error ? html`<${Failure} error=${of.error} />` : null;
   const tree = forest(of.data.data);
   if (tree.length < 2) return null;
