@@ -300,6 +300,7 @@ const (
 	ConnectionAuthTypeHeader ConnectionAuthType = "header"
 	ConnectionAuthTypeOauth2 ConnectionAuthType = "oauth2"
 	ConnectionAuthTypeQuery  ConnectionAuthType = "query"
+	ConnectionAuthTypeURL    ConnectionAuthType = "url"
 )
 
 // Valid indicates whether the value is a known member of the ConnectionAuthType enum.
@@ -315,6 +316,8 @@ func (e ConnectionAuthType) Valid() bool {
 		return true
 	case ConnectionAuthTypeQuery:
 		return true
+	case ConnectionAuthTypeURL:
+		return true
 	default:
 		return false
 	}
@@ -327,6 +330,7 @@ const (
 	ConnectionAuthRequestTypeHeader ConnectionAuthRequestType = "header"
 	ConnectionAuthRequestTypeOauth2 ConnectionAuthRequestType = "oauth2"
 	ConnectionAuthRequestTypeQuery  ConnectionAuthRequestType = "query"
+	ConnectionAuthRequestTypeURL    ConnectionAuthRequestType = "url"
 )
 
 // Valid indicates whether the value is a known member of the ConnectionAuthRequestType enum.
@@ -341,6 +345,8 @@ func (e ConnectionAuthRequestType) Valid() bool {
 	case ConnectionAuthRequestTypeOauth2:
 		return true
 	case ConnectionAuthRequestTypeQuery:
+		return true
+	case ConnectionAuthRequestTypeURL:
 		return true
 	default:
 		return false
@@ -3307,7 +3313,7 @@ type ConnectionAuthRequest struct {
 	// TokenURL Of oauth2; fetched under the policy of fetches.
 	TokenURL *string `json:"token_url,omitempty"`
 
-	// Type oauth2 is the client credentials grant.
+	// Type oauth2 is the client credentials grant. url: the secret is the whole address, on one of the hosts; programs write `connection:NAME` in its place.
 	Type ConnectionAuthRequestType `json:"type"`
 
 	// Username Of basic.
@@ -3322,7 +3328,7 @@ type ConnectionAuthRequest_Secret struct {
 	union json.RawMessage
 }
 
-// ConnectionAuthRequestType oauth2 is the client credentials grant.
+// ConnectionAuthRequestType oauth2 is the client credentials grant. url: the secret is the whole address, on one of the hosts; programs write `connection:NAME` in its place.
 type ConnectionAuthRequestType string
 
 // ConnectionList defines model for ConnectionList.
