@@ -52,6 +52,15 @@ func (n *namespaces) Connect(who fetch.Caller, method string, at *url.URL) fetch
 	return s.secrets.Connect(who, method, at)
 }
 
+// Named is part of fetch.Connector.
+func (n *namespaces) Named(who fetch.Caller, method, name string) (fetch.Connection, *url.URL, error) {
+	s := n.get(who.Owner.Namespace)
+	if s == nil {
+		return nil, nil, &fetch.Refusal{Kind: fetch.KindConnection, Message: "the namespace is closed"}
+	}
+	return s.secrets.Named(who, method, name)
+}
+
 func openConnections(o Options, name agent.Namespace, t *fetch.Transport) (*connections.Service, error) {
 	env := o.Env
 	if env == nil {

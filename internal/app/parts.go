@@ -178,7 +178,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()
-	ro.FetchMax = o.FetchMax.String()
+	ro.FetchMax, ro.Scheme = o.FetchMax.String(), p.transport.Scheme
 	if p.server != nil {
 		ro.ModelContext = p.server.Context
 	}

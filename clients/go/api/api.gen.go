@@ -294,6 +294,7 @@ const (
 	ConnectionAuthTypeHeader ConnectionAuthType = "header"
 	ConnectionAuthTypeOauth2 ConnectionAuthType = "oauth2"
 	ConnectionAuthTypeQuery  ConnectionAuthType = "query"
+	ConnectionAuthTypeURL    ConnectionAuthType = "url"
 )
 
 // Valid indicates whether the value is a known member of the ConnectionAuthType enum.
@@ -309,6 +310,8 @@ func (e ConnectionAuthType) Valid() bool {
 		return true
 	case ConnectionAuthTypeQuery:
 		return true
+	case ConnectionAuthTypeURL:
+		return true
 	default:
 		return false
 	}
@@ -321,6 +324,7 @@ const (
 	ConnectionAuthRequestTypeHeader ConnectionAuthRequestType = "header"
 	ConnectionAuthRequestTypeOauth2 ConnectionAuthRequestType = "oauth2"
 	ConnectionAuthRequestTypeQuery  ConnectionAuthRequestType = "query"
+	ConnectionAuthRequestTypeURL    ConnectionAuthRequestType = "url"
 )
 
 // Valid indicates whether the value is a known member of the ConnectionAuthRequestType enum.
@@ -335,6 +339,8 @@ func (e ConnectionAuthRequestType) Valid() bool {
 	case ConnectionAuthRequestTypeOauth2:
 		return true
 	case ConnectionAuthRequestTypeQuery:
+		return true
+	case ConnectionAuthRequestTypeURL:
 		return true
 	default:
 		return false
@@ -3096,6 +3102,9 @@ type Call struct {
 	// UserPrompt With debug on. It shows the model how the calls of others failed, so it needs the scope `operate`.
 	UserPrompt *string `json:"user_prompt,omitempty"`
 
+	// ValuePreview The beginning of the value as compact JSON on one line: at most 80 characters, and an ellipsis where it goes on. Only where previews was asked for and the value is kept.
+	ValuePreview *string `json:"value_preview,omitempty"`
+
 	// Verdict What a person said of the answer.
 	Verdict  *CallVerdict `json:"verdict,omitempty"`
 	Warnings *[]string    `json:"warnings,omitempty"`
@@ -3279,7 +3288,7 @@ type ConnectionAuthRequest struct {
 	// TokenURL Of oauth2; fetched under the policy of fetches.
 	TokenURL *string `json:"token_url,omitempty"`
 
-	// Type oauth2 is the client credentials grant.
+	// Type oauth2 is the client credentials grant. url: the secret is the whole address, on one of the hosts; programs write `connection:NAME` in its place.
 	Type ConnectionAuthRequestType `json:"type"`
 
 	// Username Of basic.
@@ -3294,7 +3303,7 @@ type ConnectionAuthRequest_Secret struct {
 	union json.RawMessage
 }
 
-// ConnectionAuthRequestType oauth2 is the client credentials grant.
+// ConnectionAuthRequestType oauth2 is the client credentials grant. url: the secret is the whole address, on one of the hosts; programs write `connection:NAME` in its place.
 type ConnectionAuthRequestType string
 
 // ConnectionList defines model for ConnectionList.
@@ -4213,6 +4222,9 @@ type LogEntry struct {
 
 	// UserPrompt With debug on. It shows the model how the calls of others failed, so it needs the scope `operate`.
 	UserPrompt *string `json:"user_prompt,omitempty"`
+
+	// ValuePreview The beginning of the value as compact JSON on one line: at most 80 characters, and an ellipsis where it goes on. Only where previews was asked for and the value is kept.
+	ValuePreview *string `json:"value_preview,omitempty"`
 
 	// Verdict What a person said of the answer.
 	Verdict  *LogEntryVerdict `json:"verdict,omitempty"`
@@ -6183,7 +6195,7 @@ type Why struct {
 	Selection WhySelection `json:"selection"`
 	Status    WhyStatus    `json:"status"`
 
-	// Summary Plain words; a line for each question.
+	// Summary Plain words, in lines: how the call ended, why, what could be done, and the circumstances.
 	Summary string `json:"summary"`
 
 	// Tools The other methods of the role, at most 16.
@@ -6282,6 +6294,9 @@ type ParentQuery = string
 
 // Prefer defines model for Prefer.
 type Prefer = string
+
+// Previews defines model for Previews.
+type Previews = bool
 
 // ProblemCodeParameter defines model for ProblemCode.
 type ProblemCodeParameter = string
@@ -6383,6 +6398,9 @@ type ListCallsParams struct {
 
 	// Until Before this time.
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
+
+	// Previews Entries have value_preview, the beginning of the value, where it is kept.
+	Previews *Previews `form:"previews,omitempty" json:"previews,omitempty"`
 }
 
 // ListCallsParamsStatus defines parameters for ListCalls.
@@ -6434,6 +6452,9 @@ type PutConnectionParamsIfNoneMatch string
 type GetEventsParams struct {
 	// After The next_cursor of the page before; what cannot be one of this list is refused where the list has ids.
 	After *After `form:"after,omitempty" json:"after,omitempty"`
+
+	// Previews Entries have value_preview, the beginning of the value, where it is kept.
+	Previews *Previews `form:"previews,omitempty" json:"previews,omitempty"`
 
 	// LastEventID The id of the last event that the client has seen.
 	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`

@@ -129,6 +129,9 @@ func (c *Client) through(who Caller, q *recurgent.Request) string {
 	if err != nil || c.opts.Connector == nil {
 		return ""
 	}
+	if name, ok := agent.ConnectionIn(at); ok {
+		return name
+	}
 	if found := c.opts.Connector.Connect(who, strings.ToUpper(q.Method), at); found != nil {
 		return found.Name()
 	}
@@ -180,6 +183,9 @@ func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *A
 	if h.at, err = url.Parse(q.URL); err != nil {
 		return nil, deny("the address cannot be read")
 	}
+	if err := h.named(); err != nil {
+		return nil, err
+	}
 	slot := &hold{places: c.slots, owner: h.who.Owner}
 	if err := slot.take(ctx); err != nil {
 		return nil, err
@@ -193,7 +199,7 @@ func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *A
 	}
 	h.leave = func(bytes int) { c.opts.Heavy.Leave(h.who.Owner, bytes) }
 	r, err := h.follow(ctx)
-	if at := h.mask(context.Background(), SafeURL(h.at.String())); at != "" {
+	if at := h.mask(context.Background(), SafeURL(h.at.String())); at != "" && !h.atAddress() {
 		a.Note.URL = at
 	}
 	if h.connection != nil {

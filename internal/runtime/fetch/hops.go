@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch/httpcache"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -26,6 +27,7 @@ type hops struct {
 	leave        func(bytes int)       // gives it back
 	cache        bool                  // kept answers are accepted
 	kept         *httpcache.Answer     // of this hop, where they are; nil otherwise
+	direct       direct                // the connection that the program named in the place of an address
 	connection   Connection            // of this hop; nil for none
 	used         []Connection          // that signed a request: their credentials may be echoed from now on
 
@@ -70,10 +72,7 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 	if err := h.client.transport.Permit(h.at); err != nil {
 		return nil, err
 	}
-	h.connection = nil
-	if c := h.client.opts.Connector; c != nil {
-		h.connection = h.own(c.Connect(h.who, h.method, h.at))
-	}
+	h.connection = h.own(h.connect())
 	if err := h.allowed(); err != nil {
 		return nil, err
 	}
@@ -87,6 +86,57 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 			return nil, h.rejected()
 		}
 	}
+}
+
+// A direct is a connection whose credential is an address, and the address; the zero value is none.
+type direct struct {
+	connection Connection
+	at         *url.URL
+}
+
+// named puts the address of a connection in the place of its name, where the program named one.
+func (h *hops) named() error {
+	if h.at.Scheme != agent.ConnectionScheme {
+		return nil
+	}
+	name, ok := agent.ConnectionIn(h.at)
+	if !ok {
+		return deny("the address of a connection is %s:NAME, with nothing behind it", agent.ConnectionScheme)
+	}
+	if h.client.opts.Connector == nil {
+		return deny("this daemon has no connections")
+	}
+	c, at, err := h.client.opts.Connector.Named(h.who, h.method, name)
+	if err != nil {
+		return err
+	}
+	h.direct, h.at, h.cache = direct{c, at}, at, false
+	h.used = append(h.used, c) // whatever is said of the address from now on is masked
+	return nil
+}
+
+// atAddress reports whether the hop's host is the one of the connection that the program named.
+func (h *hops) atAddress() bool {
+	return h.direct.at != nil && h.at.Scheme == h.direct.at.Scheme && h.at.Host == h.direct.at.Host
+}
+
+// host is the hop's host as Effects have it: a connection that is an address stands for its own.
+func (h *hops) host() string {
+	if h.atAddress() {
+		return agent.ConnectionScheme + ":" + h.direct.connection.Name()
+	}
+	return agent.HostOf(h.at)
+}
+
+// connect returns the connection that the hop's address goes through, nil for none.
+func (h *hops) connect() Connection {
+	switch c := h.client.opts.Connector; {
+	case h.atAddress():
+		return h.direct.connection
+	case c != nil:
+		return c.Connect(h.who, h.method, h.at)
+	}
+	return nil
 }
 
 // own returns the hop's connection as long as the request is the program's own: on the host that the program named, or where the same connection names both

@@ -11,7 +11,6 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -248,26 +247,6 @@ func (f *finder) address(e ast.Expr) {
 			f.hosts[origin] = true
 		}
 	}
-}
-
-// originOf is the scheme and the host of an address; "" where it has none. known says that no more of the text can change it.
-func originOf(t text) (origin string, known bool) {
-	scheme, rest, ok := strings.Cut(t.begins, "://")
-	if scheme = strings.ToLower(scheme); !ok || scheme != "http" && scheme != "https" {
-		return "", t.whole
-	}
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		if !t.whole {
-			return "", false
-		}
-		end = len(rest)
-	}
-	u, err := url.Parse(scheme + "://" + rest[:end])
-	if err != nil || u.Hostname() == "" || strings.ContainsAny(u.Host, "%{}<> ") {
-		return "", t.whole
-	}
-	return scheme + "://" + u.Host, true
 }
 
 // tool notes the methods and roles that may be called.

@@ -73,6 +73,9 @@ const About = ({ call }) => html`<${Facts} of=${[
   ['Trace', html`<code>${call.trace_id}</code>`],
 ]} />`;
 
+/** would says what another policy would have led to. @param {any} c */
+const would = (c) => [{ forge: 'the model would have written a new program', repair: `${c.generation} would have been repaired first`, run: `${c.generation} would have run`, refuse: 'no program would have run' }[/** @type {'run'} */ (c.decision)] || words(c.decision), c.then].filter(Boolean).join(', and ');
+
 /** @param {{why: any, onDone: () => void}} p */
 function Why({ why, onDone }) {
   const flips = why.counterfactuals.filter((/** @type {any} */ c) => c.changes);
@@ -80,8 +83,8 @@ function Why({ why, onDone }) {
     ${why.effects.length > 0 && html`<h3>Effects</h3><ul>${why.effects.map((/** @type {any} */ e) => html`<li>${words(e.kind)} <code>${e.target}</code> ${e.status ? html`<span class="quiet">${e.status}</span>` : null}${e.error_type && html` <span class="quiet">${words(e.error_type)}</span>`}</li>`)}</ul>`}
     ${why.checks.length > 0 && html`<h3>Checks</h3><ul class="checks">${why.checks.map((/** @type {any} */ c) => html`<li><${Badge} text=${c.result === 'none' ? 'not done' : c.result} /> <strong>${words(c.name)}</strong> <span class="quiet">${c.detail}</span></li>`)}</ul>`}
     ${why.alternatives.length > 0 && html`<h3>Not chosen</h3><ul>${why.alternatives.map((/** @type {any} */ a) => html`<li><code>${a.generation}</code> <span class="quiet">${a.why_not}</span></li>`)}</ul>`}
-    ${flips.length > 0 && html`<h3>What would have changed it</h3><ul>${flips.map((/** @type {any} */ c) => html`<li><a href=${href(['policy'])}><code>${c.switch}: ${JSON.stringify(c.value)}</code></a> <span class="quiet">${words(c.decision)}, ${words(c.reason)}</span></li>`)}</ul>`}
-    ${why.not_recorded.length > 0 && html`<p class="quiet">Not recorded: ${why.not_recorded.join(', ')}.</p>`}
+    ${flips.length > 0 && html`<h3>What would have changed it</h3><ul>${flips.map((/** @type {any} */ c) => html`<li><a href=${href(['policy'])}><code>${c.switch}: ${JSON.stringify(c.value)}</code></a> <span class="quiet">${would(c)}</span></li>`)}</ul>`}
+    ${why.not_recorded.length > 0 && html`<p class="quiet">Not known any more: ${why.not_recorded.join('; ')}.</p>`}
     ${html`<${Next} next=${why.next} onDone=${onDone} />`}`;
 }
 
@@ -107,7 +110,7 @@ function Replay({ call }) {
 
 /** Nested shows the calls that the program made, with those of theirs. @param {{call: any}} p */
 function Nested({ call }) {
-  const of = useLoad((signal) => get('/v1/calls', { trace_id: call.trace_id, limit: 200 }, signal), [call.call_id, call.outcome_status]);
+  const of = useLoad((signal) => get('/v1/calls', { trace_id: call.trace_id, limit: 200, previews: true }, signal), [call.call_id, call.outcome_status]);
   if (!of.data) return of.error ? html`<${Failure} error=${of.error} />` : null;
   const tree = forest(of.data.data);
   if (tree.length < 2) return null;
