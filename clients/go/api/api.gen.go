@@ -6162,7 +6162,7 @@ type Why struct {
 		Again     *bool   `json:"again,omitempty"`
 		ErrorType *string `json:"error_type,omitempty"`
 
-		// Kind fetch, call, delegate, predict, history, tools, content, sleep, open, create.
+		// Kind fetch, fetch_file, call, delegate, predict, history, tools, content, sleep, open, file, create.
 		Kind string `json:"kind"`
 
 		// Status Of a fetch.
