@@ -75,6 +75,9 @@ func (s *scan) assemble() *Interface {
 			taken[name] = true
 		}
 	}
+	if s.open {
+		s.rest = nil // an open interface takes them as it is
+	}
 	if s.rest != nil {
 		last = max(last, s.restFrom-1)
 	}

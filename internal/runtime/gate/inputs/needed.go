@@ -77,7 +77,7 @@ func (s *scan) need(r *read, t taking, w *way) {
 				return
 			}
 			if w.site == nil && w.outer == nil {
-				s.fallback[s.converted0(other)] = r // the program looks for the same thing in another place
+				s.fallback[s.unconverted(other)] = r // the program looks for the same thing in another place
 			}
 		} else if s.assigns(st, t.value) || s.assigns(st, t.there) {
 			return
@@ -206,8 +206,8 @@ func (s *scan) replacement(b *ast.BlockStmt, v types.Object) ast.Expr {
 	return nil
 }
 
-// converted0 is what an expression asserts the type of.
-func (s *scan) converted0(e ast.Expr) ast.Expr {
+// unconverted is what an expression asserts the type of.
+func (s *scan) unconverted(e ast.Expr) ast.Expr {
 	if x, ok := e.(*ast.TypeAssertExpr); ok {
 		e = x.X
 	}
