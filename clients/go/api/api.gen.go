@@ -5185,7 +5185,7 @@ type ProgramRequest struct {
 	// Code Go source.
 	Code string `json:"code"`
 
-	// Parameters What the program reads, in positional order. Left out, they are inferred from the program; a list that does not fit the program is refused.
+	// Parameters What the program reads, in positional order. Left out, they are inferred from the program. One that the program does not read is left out, and one that it reads is added; a list that otherwise does not fit the program is refused.
 	Parameters *[]Parameter `json:"parameters,omitempty"`
 	Reason     *string      `json:"reason,omitempty"`
 
