@@ -103,8 +103,16 @@ func (t *errand) simulate(calls int) error {
 	if err := t.read(path, data, &s); err != nil {
 		return err
 	}
-	if err := t.out.line("%d of %d calls would be decided otherwise; not known of %d", len(s.Changed), s.LookedAt, s.NotKnown); err != nil || len(s.Changed) == 0 {
+	if err := t.out.line("%d of %d calls would be decided otherwise; not known of %d", len(s.Changed), s.LookedAt, s.NotKnown); err != nil {
 		return err
+	}
+	if w := s.Approval; w != nil {
+		if err := t.out.line("%d programs would wait for approval, %d of them durable", w.Waiting, w.Durable); err != nil {
+			return err
+		}
+	}
+	if len(s.Changed) == 0 {
+		return nil
 	}
 	var rows [][]string
 	for _, c := range s.Changed {

@@ -28,9 +28,9 @@ func TestInboxPrintsNoOtherCommand(t *testing.T) {
 
 func TestSimulateCommand(t *testing.T) {
 	t.Parallel()
-	reply := `{"changed":[{"call_id":"call_1","role":"a\u001b","method":"m","was":{"decision":"run","reason":"healthy","generation":"gen-1"},"would_be":{"decision":"refuse","reason":"approval_required"}}],"looked_at":7,"not_known":1}`
+	reply := `{"changed":[{"call_id":"call_1","role":"a\u001b","method":"m","was":{"decision":"run","reason":"healthy","generation":"gen-1"},"would_be":{"decision":"refuse","reason":"approval_required"}}],"looked_at":7,"not_known":1,"approval":{"waiting":3,"durable":2,"programs":[]}}`
 	sent, out, errs, code := answers(t, map[string]string{"POST /v1/policy/simulate": reply}, "policy", "simulate", "approval_required=true", "degraded.rate=0.5", "--calls", "7")
-	const want = "1 of 7 calls would be decided otherwise; not known of 1\nCALL    METHOD  WAS                  WOULD-BE\ncall_1  a .m    run gen-1 (healthy)  refuse (approval_required)\n"
+	const want = "1 of 7 calls would be decided otherwise; not known of 1\n3 programs would wait for approval, 2 of them durable\nCALL    METHOD  WAS                  WOULD-BE\ncall_1  a .m    run gen-1 (healthy)  refuse (approval_required)\n"
 	if out != want || errs != "" || code != 0 || !strings.Contains(sent[0], `"patch":{"approval_required":true,"degraded":{"rate":0.5}}`) || !strings.Contains(sent[0], `"calls":7`) {
 		t.Errorf("%d %s %v\n%s\nwant\n%s", code, errs, sent, out, want)
 	}

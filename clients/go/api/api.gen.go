@@ -5017,6 +5017,9 @@ type PolicyPatchNewReach string
 
 // PolicySimulation defines model for PolicySimulation.
 type PolicySimulation struct {
+	// Approval What it would have wait for a person's approval; null where it does not switch approval_required on.
+	Approval *WouldWait `json:"approval,omitempty"`
+
 	// Changed Newest first.
 	Changed []ChangedCall `json:"changed"`
 
@@ -5159,9 +5162,10 @@ type ProgramEvidence struct {
 	Did *Effects `json:"did"`
 
 	// Examples Active examples of the method.
-	Examples     int    `json:"examples"`
-	FailureCount int    `json:"failure_count"`
-	Generation   string `json:"generation"`
+	Examples       int     `json:"examples"`
+	FailureCount   int     `json:"failure_count"`
+	Generation     string  `json:"generation"`
+	LifecycleState *string `json:"lifecycle_state,omitempty"`
 
 	// Manifest null where there is none.
 	Manifest *Manifest `json:"manifest"`
@@ -5173,8 +5177,14 @@ type ProgramEvidence struct {
 	NewHosts []string `json:"new_hosts"`
 
 	// Parent null where none is kept.
-	Parent       *string `json:"parent"`
+	Parent *string `json:"parent"`
+
+	// Signature As one calls it.
+	Signature    *string `json:"signature,omitempty"`
 	SuccessCount int     `json:"success_count"`
+
+	// Summary What it says that it does; may be empty.
+	Summary *string `json:"summary,omitempty"`
 
 	// Trigger Why it was made.
 	Trigger string `json:"trigger"`
@@ -6236,6 +6246,22 @@ type WhySelection struct {
 
 	// Trigger Why that generation was made; empty where it is not kept.
 	Trigger string `json:"trigger"`
+}
+
+// WouldWait Programs that would wait for a person's approval, and answer no call before.
+type WouldWait struct {
+	// Durable Of these, programs that have proved themselves.
+	Durable int `json:"durable"`
+
+	// Programs Durable ones first.
+	Programs []struct {
+		// Generation POST approve takes it, so that no other one is approved.
+		Generation     string `json:"generation"`
+		LifecycleState string `json:"lifecycle_state"`
+		Method         string `json:"method"`
+		Role           string `json:"role"`
+	} `json:"programs"`
+	Waiting int `json:"waiting"`
 }
 
 // AdviceStatus defines model for AdviceStatus.

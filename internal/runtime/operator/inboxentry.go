@@ -20,7 +20,10 @@ import (
 // ProgramEvidence is what an approval, and a decision about effects, looks at.
 type ProgramEvidence struct {
 	Generation     string          `json:"generation"`
-	Parent         *string         `json:"parent"` // null where none is kept
+	LifecycleState string          `json:"lifecycle_state"`
+	Summary        string          `json:"summary"`   // of its interface, which may say nothing
+	Signature      string          `json:"signature"` // as one calls it
+	Parent         *string         `json:"parent"`    // null where none is kept
 	Trigger        string          `json:"trigger"`
 	CreatedAt      time.Time       `json:"created_at"`
 	AnswersNow     *string         `json:"answers_now"`     // the generation that answers a call without a contract; null: none
@@ -211,9 +214,12 @@ func inputOf(v *agent.Verdict) string {
 func bodyOf(name, value string) string { return string(agent.Encoded(map[string]string{name: value})) }
 
 func (o *Operator) programEvidence(ctx context.Context, a *agent.Artifact, g *agent.Generation) ProgramEvidence {
-	e := ProgramEvidence{Generation: g.ID, Trigger: g.Trigger, CreatedAt: g.CreatedAt.UTC(), ChangedAnswers: len(g.ChangedAnswers), Examples: len(a.ActiveExamples()),
+	e := ProgramEvidence{Generation: g.ID, LifecycleState: a.StateOf(g), Signature: g.Interface.Signature(a.MethodName), Trigger: g.Trigger, CreatedAt: g.CreatedAt.UTC(), ChangedAnswers: len(g.ChangedAnswers), Examples: len(a.ActiveExamples()),
 		SuccessCount: g.SuccessCount, FailureCount: g.IntrinsicFailureCount + g.AdaptiveFailureCount + g.ExtrinsicFailureCount, Did: g.Effects,
 		NamedHosts: append([]string{}, g.NamedHosts()...), NewHosts: append([]string{}, a.NewHosts(g)...), Manifest: a.Manifest, BrokenExamples: []string{}}
+	if g.Interface != nil {
+		e.Summary = g.Interface.Summary
+	}
 	beyond := overview.Beyond(a, g)
 	e.Beyond = beyond.With(&agent.Effects{})
 	if g.ParentID != nil && a.Find(*g.ParentID) != nil {

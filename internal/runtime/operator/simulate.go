@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -23,6 +24,62 @@ type Simulation struct {
 	Changed  []ChangedCall `json:"changed"`   // newest first
 	LookedAt int           `json:"looked_at"` // calls
 	NotKnown int           `json:"not_known"` // of these: too little is kept to run their selection again as it was
+	Approval *Approvals    `json:"approval"`  // what it would have wait for a person's approval; null where it does not switch approval_required on
+}
+
+// Approvals are the programs that would wait.
+type Approvals struct {
+	Waiting  int             `json:"waiting"`
+	Durable  int             `json:"durable"`  // of these, programs that have proved themselves
+	Programs []WaitingMethod `json:"programs"` // durable ones first, at most 1000
+}
+
+// WaitingMethod is a method whose program would wait.
+type WaitingMethod struct {
+	Role           string `json:"role"`
+	Method         string `json:"method"`
+	Generation     string `json:"generation"`
+	LifecycleState string `json:"lifecycle_state"`
+}
+
+// mostApprovals bounds the programs that are listed.
+const mostApprovals = 1000
+
+// approvals lists what waits under the patched policy and not under the one in force.
+func (o *Operator) approvals(ctx context.Context, now, patched *agent.Policy) (*Approvals, error) {
+	if !patched.ApprovalRequired || now.ApprovalRequired {
+		return nil, nil //nolint:nilnil // nothing more waits
+	}
+	before, err := o.overview.Waits(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	waited := map[string]bool{}
+	for i := range before {
+		waited[before[i].ID] = true
+	}
+	after, err := o.overview.Waits(ctx, patched)
+	if err != nil {
+		return nil, err
+	}
+	out := &Approvals{Programs: []WaitingMethod{}}
+	var young []WaitingMethod
+	for i := range after {
+		w := &after[i]
+		if w.Kind != overview.Approval || waited[w.ID] {
+			continue
+		}
+		p := WaitingMethod{w.Role, w.Method, w.Of, w.State}
+		if out.Waiting++; w.State == agent.StateDurable {
+			out.Durable++
+			out.Programs = append(out.Programs, p)
+		} else {
+			young = append(young, p)
+		}
+	}
+	out.Programs = append(out.Programs, young...)
+	out.Programs = out.Programs[:min(len(out.Programs), mostApprovals)]
+	return out, nil
 }
 
 // ChangedCall is a call for which the policy would decide otherwise.
@@ -43,9 +100,13 @@ func (o *Operator) SimulatePolicy(ctx context.Context, q SimulationQuery) (Simul
 	if err != nil {
 		return Simulation{}, err
 	}
+	waits, err := o.approvals(ctx, &now, &patched)
+	if err != nil {
+		return Simulation{}, err
+	}
 	entries, err := o.store.ListCalls(ctx, store.CallQuery{Limit: q.Calls, Owner: q.Owner, Scan: q.Scan})
 	if err != nil || len(entries) == 0 {
-		return Simulation{Changed: []ChangedCall{}}, err
+		return Simulation{Changed: []ChangedCall{}, Approval: waits}, err
 	}
 	oldest := entries[0].Timestamp
 	for i := range entries {
@@ -55,7 +116,7 @@ func (o *Operator) SimulatePolicy(ctx context.Context, q SimulationQuery) (Simul
 	if err != nil {
 		return Simulation{}, err
 	}
-	s := Simulation{Changed: []ChangedCall{}, LookedAt: len(entries)}
+	s := Simulation{Changed: []ChangedCall{}, LookedAt: len(entries), Approval: waits}
 	kept := map[methodKey]*agent.Artifact{}
 	for i := range entries {
 		e := &entries[i]

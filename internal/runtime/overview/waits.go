@@ -28,6 +28,7 @@ type Wait struct {
 	Method string // "" of a contract, which is the role's
 	Of     string // the generation, the example, the call or the proposal that it is about
 	Since  time.Time
+	State  string // of an approval: the program's in its lifecycle
 
 	always bool // whatever the policy
 }
@@ -90,11 +91,11 @@ func waitsOf(a *agent.Artifact) (out []Wait) {
 	}
 	back, _ := a.BreaksReturned()
 	if back != nil && (back.ID != a.CurrentID || back.Approved) {
-		add(Wait{Kind: Approval, always: true}, back.ID, a.Returned.At)
+		add(Wait{Kind: Approval, State: a.StateOf(back), always: true}, back.ID, a.Returned.At)
 	}
 	if g := a.Current(); g != nil {
 		if !g.Approved {
-			add(Wait{Kind: Approval, always: a.AwaitsExamples(g) || g == back}, g.ID, g.CreatedAt)
+			add(Wait{Kind: Approval, State: a.StateOf(g), always: a.AwaitsExamples(g) || g == back}, g.ID, g.CreatedAt)
 		}
 		if wrongs := a.Corrections(); len(wrongs) > 0 && !a.Correction.Pending() && !awaitsApproval(a) {
 			add(Wait{Kind: Correction}, g.ID, wrongs[0].At)

@@ -31,7 +31,7 @@ func packages(t *testing.T) string {
 	return dir
 }
 
-// A browser is a Chromium that testdata/driver.mjs drives by playwright-core.
+// A browser is a Chromium, or a Firefox, that testdata/driver.mjs drives by playwright-core.
 type browser struct {
 	in  io.WriteCloser
 	out *bufio.Reader
@@ -39,12 +39,18 @@ type browser struct {
 
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
+	return newBrowserOf(t, "chromium")
+}
+
+// newBrowserOf starts a browser by the name of its program, which is that of what scripts/ops-install installs, too.
+func newBrowserOf(t *testing.T, name string) *browser {
+	t.Helper()
+	program, err := exec.LookPath(name)
 	if err != nil {
-		t.Fatalf("%v: run scripts/ops-install chromium", err)
+		t.Fatalf("%v: run scripts/ops-install %s", err, name)
 	}
 	home := t.TempDir()
-	cmd := exec.Command("node", "testdata/driver.mjs", packages(t), chromium)
+	cmd := exec.Command("node", "testdata/driver.mjs", packages(t), program)
 	cmd.Env = append(os.Environ(), "HOME="+home)
 	var said strings.Builder
 	cmd.Stderr = &said

@@ -183,3 +183,76 @@ func TestOpsWithdraw(t *testing.T) {
 	bar.clean()
 	proposer.clean()
 }
+
+// Approvals show what the program does, how it is called, which hosts it names and its code, and are given for many at once: each is answered for itself, and all are taken back together.
+func TestOpsApproveMany(t *testing.T) {
+	named := rig.Program("\t_ = \"https://api.example.org/x\"\n\treturn call.Arg(0, \"gross\"), nil")
+	m := rig.NewModel(t, rig.Script{"tax.net": {named}})
+	m.Otherwise(rig.ProgEcho)
+	d := rig.Start(t, m)
+	d.Policy(object{"approval_required": true})
+	s := d.Session("tax")
+	for _, method := range []string{"net", "one", "two"} {
+		d.WantError(d.Call(s, method, 1), "denied")
+	}
+	p := newBrowser(t).open(t, "one", d.URL, nil)
+	p.at("#/inbox?kind=approval")
+	entry := "ul.entries > li:has-text('tax.net')"
+	p.sees(entry+" >> dd:has-text('api.example.org')", entry+" >> dt:text-is('Called as') + dd:has-text('net(')")
+	p.click(entry + " >> summary")
+	p.sees(entry + " >> pre:has-text('package tool')")
+	p.accessible("Approvals")
+	p.do("screenshot", map[string]any{"path": shots(t) + "/approvals.png", "fullPage": true})
+	p.click("label:has-text('Select the 3 approvals')")
+	p.click("role=checkbox[name='Select tax.two']")
+	d.Do(204, "DELETE", rig.MethodPath("tax", "one")+"?reason=gone", nil) // meanwhile
+	p.click(button("Approve 2"))
+	p.fill("dialog input", "read them")
+	p.click("dialog >> " + button("Approve"))
+	p.sees("dialog li:has-text('tax.one') .wrong", ".messages >> text=1 program approved, 1 not.")
+	p.lacks("dialog li:has-text('tax.net')")
+	p.accessible("Approvals that failed")
+	p.click("dialog >> " + button("Close"))
+	if got := d.Call(s, "net", 5); !got.Outcome.OK {
+		t.Errorf("the approved one: %+v", got.Outcome)
+	}
+	d.WantError(d.Call(s, "two", 5), "denied")
+	p.click(".messages >> " + button("Undo"))
+	p.sees(".messages >> text=Undone.", entry)
+	d.WantError(d.Call(s, "net", 5), "denied")
+	p.at("#/audit")
+	p.sees("text=read them")
+	p.clean()
+}
+
+// Before approval_required is switched on, the page says how many programs would wait, and approves those that are durable.
+func TestOpsSwitchApprovalOn(t *testing.T) {
+	m := rig.NewModel(t, rig.Script{})
+	m.Otherwise(rig.ProgEcho)
+	d := rig.Start(t, m)
+	s := d.Session("r")
+	for _, method := range []string{"old", "older", "young"} {
+		d.Call(s, method, 1)
+	}
+	for _, method := range []string{"old", "older"} {
+		d.Do(200, "POST", rig.MethodPath("r", method)+"/promote", object{})
+	}
+	p := newBrowser(t).open(t, "one", d.URL, nil)
+	p.at("#/policy")
+	p.click("label.switch:has-text('approval_required') input")
+	p.sees("text=3 programs would wait for a person’s approval", "text=2 of them are durable.")
+	p.accessible("Policy with approvals")
+	p.click(button("Approve the 2 durable ones"))
+	p.click("dialog >> " + button("Approve"))
+	p.sees("text=1 program would wait for a person’s approval", "text=None of them is durable.")
+	p.click(button("Change the policy"))
+	p.click("dialog >> " + button("Change the policy"))
+	p.gone(".unsaved")
+	d.WantError(d.Call(s, "young", 2), "denied")
+	for _, method := range []string{"old", "older"} {
+		if got := d.Call(s, method, 2); !got.Outcome.OK {
+			t.Errorf("%s: %+v", method, got.Outcome)
+		}
+	}
+	p.clean()
+}

@@ -88,3 +88,39 @@ func TestASimulationIsExact(t *testing.T) {
 		t.Errorf("%d %s\n%s", code, errs, out)
 	}
 }
+
+// Where a change has programs wait for a person's approval, the simulation says which, durable ones first; those that are approved before it is made go on answering.
+func TestASimulationSaysWhatWouldWait(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{})
+	m.Otherwise(rig.ProgEcho)
+	d := rig.Start(t, m)
+	s := d.Session("r")
+	for _, method := range []string{"young", "old", "seen"} {
+		d.Call(s, method, 1)
+	}
+	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("r", "old")+"/promote", object{})
+	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("r", "seen")+"/approve", object{})
+	on := object{"approval_required": true}
+	w := simulate(d, on, 1).Approval
+	if w == nil || w.Waiting != 2 || w.Durable != 1 || len(w.Programs) != 2 || w.Programs[0] != (operator.WaitingMethod{Role: "r", Method: "old", Generation: "gen-1", LifecycleState: "durable"}) || w.Programs[1].Method != "young" {
+		t.Fatalf("what would wait: %+v", w)
+	}
+	if w := simulate(d, object{"repair_enabled": false}, 1).Approval; w != nil {
+		t.Errorf("another switch: %+v", w)
+	}
+	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("r", "old")+"/approve", object{"generation": w.Programs[0].Generation})
+	if w := simulate(d, on, 1).Approval; w.Waiting != 1 || w.Durable != 0 {
+		t.Errorf("after the approval: %+v", w)
+	}
+	d.Policy(on)
+	d.WantError(d.Call(s, "young", 2), "denied")
+	for _, method := range []string{"old", "seen"} {
+		if got := d.Call(s, method, 2); !got.Outcome.OK {
+			t.Errorf("%s: %+v", method, got.Outcome)
+		}
+	}
+	if w := simulate(d, on, 1).Approval; w != nil {
+		t.Errorf("it is on already: %+v", w)
+	}
+}

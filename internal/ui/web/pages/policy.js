@@ -8,7 +8,8 @@ import { Shown, useLoad, Failure } from '../parts/load.js';
 import { Action } from '../parts/action.js';
 import { useDraft } from '../parts/draft.js';
 import { Table } from '../parts/table.js';
-import { toCall } from '../parts/calls.js';
+import { toCall, toMethod } from '../parts/calls.js';
+import { Approve, approves } from '../parts/approve.js';
 
 const PATCH = { 'Content-Type': 'application/merge-patch+json' };
 const LOOKED = 500; // calls that the dry run looks at
@@ -119,7 +120,17 @@ function DryRun({ patch }) {
       ${d.not_known > 0 && html` <span class="quiet">For ${d.not_known} too little is kept to decide.</span>`}</p>
     ${d.changed.length > 0 && html`<${Table} label="Calls that would change" rows=${d.changed.slice(0, 20)} id=${(/** @type {any} */ c) => c.call_id} columns=${[
       { title: 'Call', wide: true, cell: (/** @type {any} */ c) => html`<a href=${toCall(c.call_id)}>${c.role}.${c.method}</a>` },
-      { title: 'Was', named: true, cell: (/** @type {any} */ c) => decision(c.was) }, { title: 'Would be', named: true, cell: (/** @type {any} */ c) => decision(c.would_be) }]} />`}`;
+      { title: 'Was', named: true, cell: (/** @type {any} */ c) => decision(c.was) }, { title: 'Would be', named: true, cell: (/** @type {any} */ c) => decision(c.would_be) }]} />`}
+    ${d.approval && html`<${Approvals} of=${d.approval} onDone=${of.reload} />`}`;
+}
+
+/** Approvals says which programs would wait for a person, and approves those that have proved themselves. @param {{of: any, onDone: () => void}} p */
+function Approvals({ of, onDone }) {
+  if (!of.waiting) return html`<p role="status">Every program is approved: none would wait.</p>`;
+  const durable = of.programs.slice(0, of.durable);
+  return html`<p role="status"><strong>${plural(of.waiting, 'program')}</strong> would wait for a person’s approval, and answer no call before. ${of.durable ? `${of.durable} of them ${of.durable === 1 ? 'is' : 'are'} durable.` : 'None of them is durable.'}</p>
+    <details><summary>Which</summary><ul>${of.programs.slice(0, 100).map((/** @type {any} */ p) => html`<li><a href=${toMethod(p.role, p.method)}>${p.role}.${p.method}</a> <span class="quiet">${p.generation}</span> <${Badge} text=${p.lifecycle_state} /></li>`)}</ul>${of.waiting > 100 && html`<p class="quiet">The first 100.</p>`}</details>
+    ${durable.length > 0 && html`<div class="buttons"><${Approve} label=${durable.length === 1 ? 'Approve the durable one' : `Approve the ${durable.length} durable ones`} of=${durable.map(approves)} onDone=${onDone} /></div>`}`;
 }
 
 /** @param {any} s */

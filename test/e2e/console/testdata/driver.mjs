@@ -4,9 +4,17 @@ import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const require = createRequire(process.argv[2] + '/');
-const { chromium } = require('playwright-core');
+const firefoxes = process.argv[3].includes('firefox');
+if (firefoxes) {
+  // A Firefox as it is installed lacks commands of WebDriver BiDi that playwright-core sends by itself: that they fail is no failure then.
+  const { Module } = require('node:module');
+  const load = Module._extensions['.js'];
+  Module._extensions['.js'] = (m, file) =>
+    file.endsWith('/playwright-core/lib/coreBundle.js') ? m._compile(readFileSync(file, 'utf8').replace(/\.send\("emulation\.(setMediaFeaturesOverride|setScreenSettingsOverride)", /g, '.sendMayFail("emulation.$1", '), file) : load(m, file);
+}
+const { chromium, firefox } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
-const browser = await chromium.launch({
+const browser = firefoxes ? await firefox.launch({ executablePath: process.argv[3], channel: 'moz-firefox' }) : await chromium.launch({
   executablePath: process.argv[3],
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
 });
@@ -34,7 +42,7 @@ const own = {
     page.hosts = [];
     page.questions = [];
     page.on('dialog', (d) => (page.questions.push(d.type()), d.accept().catch(() => {})));
-    page.on('pageerror', (e) => page.faults.push(e.stack || e.message));
+    page.on('pageerror', (e) => /^Content-Security-Policy: /.test(e.stack || `${e.name}: ${e.message}`) || page.faults.push(e.stack || e.message)); // so Firefox reports what it refused to frames; of the page itself there are events
     page.on('request', (r) => page.hosts.push(new URL(r.url()).host));
     pages[name] = page;
   },
