@@ -28,7 +28,7 @@ type server struct {
 	o        Options
 	log      zerolog.Logger
 	hosts    map[string]bool
-	origin   *http.CrossOriginProtection
+	origin   *http.CrossOriginProtection   // nil: pages of every origin may ask
 	problems map[string]prometheus.Counter // by code
 	fixed    fixedHeaders
 	replies  *replies
@@ -58,7 +58,7 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.table.router, nil
+	return crossOrigin(s.table.router, o.Origins), nil
 }
 
 func newServer(o Options) (*server, error) {
@@ -76,6 +76,9 @@ func newServer(o Options) (*server, error) {
 	}
 	for _, h := range o.Hosts {
 		s.hosts[canonicalHost(h)] = true
+	}
+	if err := s.trust(o.Origins); err != nil {
+		return nil, err
 	}
 	for _, k := range problemKinds() {
 		s.problems[k.code] = o.Metrics.Problem(k.code)
