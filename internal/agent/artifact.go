@@ -130,8 +130,9 @@ type Generation struct {
 	Code                string    `json:"code"`
 	CodeChecksum        string    `json:"code_checksum"`
 	Dependencies        []string  `json:"dependencies"`
-	ContractFingerprint string    `json:"contract_fingerprint"` // of the whole contract
-	CheckedFingerprint  string    `json:"checked_fingerprint"`  // of its machine-checked parts: what makes a generation stale
+	ContractFingerprint string    `json:"contract_fingerprint"`       // of the whole contract
+	CheckedFingerprint  string    `json:"checked_fingerprint"`        // of its machine-checked parts: what makes a generation stale
+	CallersContract     bool      `json:"callers_contract,omitempty"` // those parts were its caller's, not the registry's: it answers no call without a contract; false in older files
 	PromptVersion       string    `json:"prompt_version"`
 	RuntimeVersion      string    `json:"runtime_version"`
 	Interpreter         string    `json:"interpreter"`

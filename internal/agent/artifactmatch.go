@@ -2,16 +2,24 @@ package agent
 
 import "slices"
 
-// Matching returns the newest kept generation whose machine-checked contract parts have that fingerprint and that
-// healthy accepts, the current one first; "none" (no contract) matches any generation. It returns nil when there is none.
-func (a *Artifact) Matching(checked string, healthy func(*Generation) bool) *Generation {
-	fits := func(g *Generation) bool {
-		return g != nil && (checked == FingerprintNone || g.CheckedFingerprint == checked) && healthy(g)
+// Keeps reports whether a generation was made for a contract with that fingerprint of its machine-checked parts. A call without a contract ("none") is answered by any,
+// but not by one that was made for the contract of somebody's call.
+func (g *Generation) Keeps(checked string) bool {
+	if checked == FingerprintNone {
+		return !g.CallersContract
 	}
-	if cur := a.Current(); fits(cur) {
+	return g.CheckedFingerprint == checked
+}
+
+// Matching returns the newest kept generation that keeps the contract with that fingerprint and that healthy accepts, the current one first. It
+// returns nil when there is none.
+func (a *Artifact) Matching(checked string, healthy func(*Generation) bool) *Generation {
+	fits := func(g *Generation) bool { return g != nil && g.Keeps(checked) && healthy(g) }
+	cur := a.Current()
+	if fits(cur) {
 		return cur
 	}
-	if checked == FingerprintNone {
+	if checked == FingerprintNone && (cur == nil || cur.Keeps(checked)) {
 		return nil // for a call without a contract, no other generation answers better than the current one
 	}
 	for _, g := range a.Generations {

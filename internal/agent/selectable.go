@@ -16,7 +16,7 @@ func (a *Artifact) Selectable() *Artifact {
 
 // selectable is the generation with an empty program, whose checksum is right where that of its own was.
 func (g *Generation) selectable() *Generation {
-	s := &Generation{ID: g.ID, ParentID: g.ParentID, State: g.State, CodeChecksum: g.CodeChecksum, Dependencies: g.Dependencies, CheckedFingerprint: g.CheckedFingerprint,
+	s := &Generation{ID: g.ID, ParentID: g.ParentID, State: g.State, CodeChecksum: g.CodeChecksum, Dependencies: g.Dependencies, CheckedFingerprint: g.CheckedFingerprint, CallersContract: g.CallersContract,
 		RuntimeVersion: g.RuntimeVersion, Cacheable: g.Cacheable, Approved: g.Approved, Aside: g.Aside, SuccessCount: g.SuccessCount, Window: g.Window, AuthoredStreak: g.AuthoredStreak,
 		Beyond: g.Beyond, Confirmed: g.Confirmed, Breaks: g.Breaks, Restored: g.Restored}
 	if Checksum(g.Code) == g.CodeChecksum {

@@ -16,6 +16,7 @@ type Resolved struct {
 	Fingerprint string          // of the whole contract, or "none"
 	Checked     string          // of its machine-checked parts, or "none"
 	Written     string          // Checked of earlier versions, which differs where the parts are written in another way
+	Own         bool            // what is machine-checked is not what the registry has: the call, its session or a delegation brought it
 	Schema      *Schema         // never nil; Empty where nothing is checked
 	Words       Words
 	Ignored     []InvalidError // senseless constraints that were left out; nobody is held to them
@@ -76,6 +77,8 @@ func (c *Cache) resolve(l Layers) *Resolved {
 	if merged == nil {
 		return r
 	}
+	registered, _ := Merge(Layers{Role: l.Role, Method: l.Method})
+	r.Own = r.Checked != agent.FingerprintNone && r.Checked != CheckedFingerprint(registered)
 	c.mu.RLock()
 	same := c.compiled[r.Checked]
 	c.mu.RUnlock()

@@ -18,6 +18,7 @@ type terms struct {
 	fingerprint string
 	checked     string           // fingerprint of the machine-checked parts
 	written     string           // the same as earlier versions computed it
+	own         bool             // they are the call's, its session's or a delegation's, and not the registry's
 	schema      *contract.Schema // nil when nothing is checked
 	registered  bool             // the registry knows the role
 	words       *contract.Words  // nil when nothing was resolved
@@ -49,7 +50,7 @@ func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 	}
 	k := c.r.compiled.resolve(l)
 	t.contract, t.source, t.fingerprint, t.checked, t.written = k.Contract, k.Source, k.Fingerprint, k.Checked, k.Written
-	t.words = &k.Words
+	t.own, t.words = k.Own, &k.Words
 	if !k.Schema.Empty() {
 		t.schema = k.Schema
 	}

@@ -151,6 +151,9 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined || c.rewrites() {
 		return nil
 	}
+	if c.terms.checked == agent.FingerprintNone && !cand.predecessor.Keeps(c.terms.checked) {
+		return nil // it answered those who had asked for something else
+	}
 	p.fixtured = true
 	predecessor := cand.predecessor
 	if now := c.artifact; now != nil && now.Find(predecessor.ID) != nil {

@@ -19,7 +19,7 @@ func (in *SelectInput) outdated(g *agent.Generation) bool {
 // worded returns the newest kept generation that may answer and was made for the registered wording, or nil.
 func (in *SelectInput) worded(a *agent.Artifact) *agent.Generation {
 	for _, g := range a.Generations {
-		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == a.Current().CheckedFingerprint || g.CheckedFingerprint == in.CheckedFingerprint
+		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == a.Current().CheckedFingerprint && !in.others(g) || g.CheckedFingerprint == in.CheckedFingerprint
 		if fits && g.MadeFor != nil && !in.reworded(g) && in.serves(a, g) {
 			return g
 		}

@@ -119,7 +119,11 @@ func Select(in SelectInput) Decision {
 		if why == ReasonPurposeChanged {
 			return recheck(d, match)
 		}
-		d.Fallback, d.Reworded = g, in.reworded(g)
+		if d.Reworded = in.reworded(g); in.others(g) {
+			d.Reason = why // it is neither to be repaired for this call nor to answer it
+			return d
+		}
+		d.Fallback = g
 		return repairOrForge(d, in, why)
 	}
 	return Decision{Decision: agent.DecideRun, Reason: ReasonHealthy, Generation: match}
@@ -157,7 +161,7 @@ func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason str
 	switch {
 	case reason != ReasonRequested && reason != ReasonCorrection:
 		return nil
-	case in.Policy.ApprovalRequired, in.waits(a, g) != "":
+	case in.Policy.ApprovalRequired, in.waits(a, g) != "", in.others(g):
 		return in.serving(a)
 	case runnable(in, a, g) != "":
 		return nil
@@ -173,7 +177,7 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 		if g.Restored != nil && !slices.Contains(a.Lineage(), g) {
 			continue
 		}
-		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == current.CheckedFingerprint || g.CheckedFingerprint == in.CheckedFingerprint
+		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == current.CheckedFingerprint && !in.others(g) || g.CheckedFingerprint == in.CheckedFingerprint
 		if g != current && fits && !in.reworded(g) && stateRank(g.State) > stateRank(best.State) && in.serves(a, g) {
 			best = g
 		}

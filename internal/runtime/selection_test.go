@@ -42,6 +42,42 @@ func artifact(change func(*agent.Artifact), generations ...*agent.Generation) *a
 	return a
 }
 
+// callers makes a generation one of a caller's contract.
+func callers(g *agent.Generation) { g.CallersContract = true }
+
+// What was written for the contract of somebody's call stands in for nothing where a call has none: neither while a model writes, nor while the current program waits for a person.
+func TestCallersContractsStandInForNothing(t *testing.T) {
+	t.Parallel()
+	ask := agent.DefaultPolicy()
+	ask.ApprovalRequired = true
+	approved := func(g *agent.Generation) { g.Approved = true }
+	both := func(g *agent.Generation) { callers(g); approved(g) }
+	for _, c := range []struct {
+		name     string
+		artifact *agent.Artifact
+		policy   agent.Policy
+		want     string // decision, reason, the program that runs and the one that stands in
+	}{
+		{"nothing else", artifact(nil, generation("gen-1", "k", "o", callers)), agent.DefaultPolicy(), "forge contract_changed - -"},
+		{"asked for anew", artifact(func(a *agent.Artifact) { a.ForceRegenerate = "suspect" }, generation("gen-1", "k", "o", callers)), agent.DefaultPolicy(), "forge regenerate_requested - -"},
+		{"it waits, and was preceded by a caller's", artifact(nil, generation("gen-2", "none", "o", nil), generation("gen-1", "k", "o", both)), ask, "refuse approval_required - -"},
+		{"it waits, and was preceded by its like", artifact(nil, generation("gen-3", "none", "o", nil), generation("gen-2", "k", "o", both), generation("gen-1", "none", "o", approved)), ask, "run approval_required gen-1 -"},
+	} {
+		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: c.artifact, CheckedFingerprint: agent.FingerprintNone, Policy: &c.policy,
+			ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }})
+		runs, standsIn := "-", "-"
+		if d.Decision == agent.DecideRun {
+			runs = d.Generation.ID
+		}
+		if d.Fallback != nil {
+			standsIn = d.Fallback.ID
+		}
+		if got := strings.Join([]string{d.Decision, d.Reason, runs, standsIn}, " "); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // The decision matrix of seed 001.
 func TestSelect(t *testing.T) {
 	t.Parallel()
@@ -68,6 +104,10 @@ func TestSelect(t *testing.T) {
 		{name: "missing, or corrupt and moved away", decision: agent.DecideForge, reason: ReasonMissing},
 		{name: "healthy", artifact: healthy(), decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "no contract matches any generation", artifact: healthy(), checked: agent.FingerprintNone, decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "no contract, and all are of callers' contracts", artifact: artifact(nil, generation("gen-1", k, "o", callers)), checked: agent.FingerprintNone, decision: agent.DecideForge, reason: ReasonContractChanged, generation: "gen-1"},
+		{name: "no contract, beside one of a caller's", artifact: artifact(nil, generation("gen-2", k, "o", callers), generation("gen-1", agent.FingerprintNone, "o", nil)), checked: agent.FingerprintNone, decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "that caller's contract", artifact: artifact(nil, generation("gen-2", agent.FingerprintNone, "o", nil), generation("gen-1", k, "o", callers)), decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "no contract, and a person pinned a caller's", artifact: with(artifact(nil, generation("gen-1", k, "o", callers)), func(a *agent.Artifact) { a.Pinned = true }), checked: agent.FingerprintNone, decision: agent.DecideRun, reason: ReasonPinned, generation: "gen-1"},
 		{name: "no generation is kept", artifact: artifact(nil), decision: agent.DecideForge, reason: ReasonMissing},
 		{name: "schema of another time", artifact: with(healthy(), func(a *agent.Artifact) { a.SchemaVersion = 99 }), decision: agent.DecideForge, reason: ReasonSchema, generation: "gen-1"},
 		{name: "another ABI", artifact: artifact(nil, generation("gen-1", k, "o", func(g *agent.Generation) { g.RuntimeVersion = "abi-0" })), decision: agent.DecideForge, reason: ReasonRuntime, generation: "gen-1"},

@@ -8,10 +8,16 @@ import (
 )
 
 // Serving returns the generation that would answer a call of the artifact's method now, without a contract of the
-// caller's, or nil and why there is none: a program would be forged or repaired first, or nothing may run.
+// caller's, or nil and why there is none: a program would be forged or repaired first, or nothing may run. Where all were made for contracts of
+// callers it returns the one that answers those of the current one's: the first call without a contract has another one written, which takes the same.
 func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
-	d := Select(SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: agent.FingerprintNone, Policy: r.policy.Load(),
-		Now: r.o.Now(), ImportAllowed: r.o.AllowImport, IgnoresArgs: r.ignoresArgs, Intact: r.intact.has})
+	in := SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: agent.FingerprintNone, Policy: r.policy.Load(),
+		Now: r.o.Now(), ImportAllowed: r.o.AllowImport, IgnoresArgs: r.ignoresArgs, Intact: r.intact.has}
+	d := Select(in)
+	if d.Reason == ReasonContractChanged {
+		in.CheckedFingerprint = a.Current().CheckedFingerprint
+		d = Select(in)
+	}
 	if d.Decision != agent.DecideRun {
 		return nil, d.Reason
 	}
@@ -46,6 +52,11 @@ func (r *Runtime) Outdated(k *contract.Resolved, a *agent.Artifact) string {
 	return agent.StalePurpose
 }
 
+// others reports whether the call has no contract, and the generation was made for that of somebody's call.
+func (in *SelectInput) others(g *agent.Generation) bool {
+	return g != nil && in.CheckedFingerprint == agent.FingerprintNone && !g.Keeps(agent.FingerprintNone)
+}
+
 // waits returns why the generation waits for a person, or "".
 func (in *SelectInput) waits(a *agent.Artifact, g *agent.Generation) string {
 	switch {
@@ -75,9 +86,6 @@ func selectServing(in SelectInput, a *agent.Artifact, d Decision, why string) De
 // run, else nil. Those that the current one comes of go before others: after a rollback what was left behind stays behind. Of the others only
 // those answer that a person approved.
 func (in *SelectInput) serving(a *agent.Artifact) *agent.Generation {
-	fits := func(g *agent.Generation) bool {
-		return in.CheckedFingerprint == agent.FingerprintNone || g.CheckedFingerprint == in.CheckedFingerprint
-	}
 	candidates := a.Lineage()
 	if in.Policy.ApprovalRequired {
 		candidates = append(candidates, a.Generations...)
@@ -87,10 +95,10 @@ func (in *SelectInput) serving(a *agent.Artifact) *agent.Generation {
 		if in.waits(a, g) != "" || g.Aside || runnable(*in, a, g) != "" {
 			continue
 		}
-		if fits(g) && !Degraded(g, in.Policy.Degraded) {
+		if g.Keeps(in.CheckedFingerprint) && !Degraded(g, in.Policy.Degraded) {
 			return g
 		}
-		if any == nil {
+		if any == nil && !in.others(g) {
 			any = g
 		}
 	}
