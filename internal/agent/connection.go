@@ -70,7 +70,7 @@ const everyRole = "*"
 
 // Grants reports whether programs of the role may use the connection.
 func (c *Connection) Grants(role string) bool {
-	return slices.Contains(c.Roles, everyRole) || slices.Contains(c.Roles, role)
+	return slices.Contains(c.Roles, everyRole) || slices.ContainsFunc(c.Roles, func(r string) bool { return r == role || NormalForm(r) == NormalForm(role) })
 }
 
 // Exceeds names the first member by which c reaches further than was, or proves itself otherwise, so that the secret given for was

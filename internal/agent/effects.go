@@ -117,6 +117,9 @@ func CheckEffects(e Effects) (Effects, error) {
 	for i, m := range e.Methods {
 		e.Methods[i] = strings.ToUpper(m)
 	}
+	for i, t := range e.Tools {
+		e.Tools[i] = NormalForm(t)
+	}
 	for i, h := range e.Hosts {
 		if e.Hosts[i] = strings.ToLower(h); !strings.HasPrefix(h, anyEffect) { // "*." is no star
 			e.Hosts[i] = asciiHost(strings.TrimSuffix(e.Hosts[i], "."))

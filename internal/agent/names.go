@@ -2,11 +2,14 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // MaxName is the longest role or method name, in characters.
@@ -20,11 +23,51 @@ type NameError struct {
 
 func (e *NameError) Error() string { return e.Field + " " + e.Reason }
 
+// Name returns a role or a method as it is kept: in Unicode's normal form C, so that a name which looks the same is the same. The error is that of CheckName.
+func Name(field, given string) (string, error) {
+	name := NormalForm(given)
+	return name, CheckName(field, name)
+}
+
+// Names is Name of a role and a method.
+func Names(role, method *string) (err error) {
+	if *role, err = Name("role", *role); err == nil {
+		*method, err = Name("method", *method)
+	}
+	return err
+}
+
+// NormalForm is a text in Unicode's normal form C. What is not UTF-8 stays as it is.
+func NormalForm(s string) string { return norm.NFC.String(s) }
+
+// OtherForms describes the names of a store that are in another form than names are kept in: an earlier version took them as they came. They can be listed,
+// read and deleted; requests by name reach the name in normal form.
+func OtherForms(names []string) (lines []string) {
+	for _, name := range names {
+		kept := NormalForm(name)
+		if kept == name {
+			continue
+		}
+		beside := "nothing has that name"
+		if slices.Contains(names, kept) {
+			beside = "which is stored beside it"
+		}
+		lines = append(lines, fmt.Sprintf("%+q is in another form of Unicode than names are kept in; calls reach %+q, %s", name, kept, beside))
+	}
+	return lines
+}
+
+// outerSpace says why a name is refused that begins or ends with white space, of any kind that Unicode knows.
+const outerSpace = "must not begin or end with white space"
+
 // CheckName refuses what cannot be a role or a method: empty, longer than MaxName characters, invalid UTF-8, control
-// characters, characters that nobody sees, slashes, "." and "..". It returns nil or a *NameError.
+// characters, characters that nobody sees, white space at its ends, slashes, "." and "..". It returns nil or a *NameError.
 func CheckName(field, name string) error {
 	if err := CheckStoredName(field, name); err != nil {
 		return err
+	}
+	if strings.TrimSpace(name) != name {
+		return &NameError{Field: field, Reason: outerSpace}
 	}
 	if strings.ContainsFunc(name, invisible) {
 		return &NameError{Field: field, Reason: "must not contain invisible characters, such as those that change the direction of text"}
@@ -83,8 +126,8 @@ func OneLine(text string, most int) string {
 // others, none of private use and none that Unicode does not know.
 func Seen(r rune) bool { return unicode.IsGraphic(r) && !invisible(r) }
 
-// CheckStoredName is CheckName for what may have been stored before names with invisible characters were refused: it can
-// be looked at and taken away.
+// CheckStoredName is CheckName for what may have been stored before names with invisible characters, or with white space at their ends, were refused: it
+// can be looked at and taken away.
 func CheckStoredName(field, name string) error {
 	reason := ""
 	switch {

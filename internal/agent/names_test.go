@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -41,6 +42,48 @@ func TestCheckNameRefusesTheInvisible(t *testing.T) {
 		}
 		if err := CheckStoredName("method", name); err != nil {
 			t.Errorf("%s: %q, stored before, cannot be looked at: %v", what, name, err)
+		}
+	}
+}
+
+// Names are kept in one form; white space at their ends, of any kind, is refused, and what is stored so can be read.
+func TestName(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{"add": "add", "cafe\u0301": "caf\u00e9", "caf\u00e9": "caf\u00e9", "\u212b": "\u00c5", "\u1112\u1161\u11ab": "\ud55c", "a  b": "a  b"} {
+		if got, err := Name("role", given); err != nil || got != want {
+			t.Errorf("%+q: got %+q, %v, want %+q", given, got, err, want)
+		}
+	}
+	for _, name := range []string{" a", "a ", "a\u00a0", "\u3000a", "a\u2003"} {
+		var refused *NameError
+		if _, err := Name("role", name); !errors.As(err, &refused) || refused.Reason != outerSpace {
+			t.Errorf("%+q: %v", name, err)
+		}
+		if err := CheckStoredName("role", name); err != nil {
+			t.Errorf("%+q, stored before: %v", name, err)
+		}
+	}
+	lines := OtherForms([]string{"add", "cafe\u0301", "caf\u00e9", "o\u0308l"})
+	if len(lines) != 2 || !strings.Contains(lines[0], "stored beside it") || !strings.Contains(lines[1], "nothing has that name") {
+		t.Errorf("got %q", lines)
+	}
+}
+
+// Keywords are brought into that form, in their order and with their values; two that are then the same are refused.
+func TestKeywordArguments(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"": "", "{}": "{}", `{"a": 1, "b c": "x "}`: `{"a": 1, "b c": "x "}`, `{"": 1}`: `{"": 1}`, `{"caf\u00e9": 12345678901234567890}`: `{"caf\u00e9": 12345678901234567890}`,
+		"{\"cafe\u0301\": 1, \"a\":[1, 2]}": "{\"caf\u00e9\":1,\"a\":[1, 2]}", `{"cafe\u0301": 2}`: "{\"caf\u00e9\":2}",
+	} {
+		if got, err := KeywordArguments(json.RawMessage(given)); err != nil || string(got) != want {
+			t.Errorf("%s: got %s, %v, want %s", given, got, err, want)
+		}
+	}
+	for _, given := range []string{`{" a": 1}`, `{"a ": 1}`, `{"a\u00a0": 1}`, `{"\ta": 1}`, `{"cafe\u0301": 1, "caf\u00e9": 1}`} {
+		var refused *InputError
+		if got, err := KeywordArguments(json.RawMessage(given)); !errors.As(err, &refused) || refused.Code != "invalid_name" {
+			t.Errorf("%s: got %s, %v", given, got, err)
 		}
 	}
 }

@@ -18,6 +18,13 @@ func DecodePolicy(data []byte) (Policy, error) {
 		return Policy{}, err
 	}
 	p.addPatterns()
+	for at, names := range map[string][]string{"/artifact_read_roles": p.ArtifactReadRoles, "/dispatch_methods": p.DispatchMethods} {
+		for _, name := range names {
+			if strings.TrimSpace(name) != name {
+				return Policy{}, &PolicyError{at, "has a name that begins or ends with white space"}
+			}
+		}
+	}
 	return p, p.Validate()
 }
 
@@ -40,6 +47,11 @@ func readPolicy(data []byte) (Policy, error) {
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return Policy{}, &PolicyError{"", "has more than one JSON value"}
+	}
+	for _, names := range [][]string{p.ArtifactReadRoles, p.DispatchMethods} {
+		for i := range names {
+			names[i] = NormalForm(names[i])
+		}
 	}
 	return p, nil
 }

@@ -651,6 +651,22 @@ func TestArtifactsKeepFixturesPrivate(t *testing.T) {
 	}
 }
 
+// What is stored under a name in another form than names are kept in is read by that name, where nothing has it in that form.
+func TestEarlierNames(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, nil)
+	got := g.ask("GET", "/v1/tools/cafe%CC%81", "")
+	if got.status != 200 || got.json(t)["role"] != earlierRole || len(g.fake.asked) != 2 {
+		t.Errorf("%d %s, asked for %v", got.status, got.body, g.fake.asked)
+	}
+	if got := g.ask("GET", "/v1/tools/caf%C3%A9", ""); got.status != 404 {
+		t.Errorf("in the form of names: %d %s", got.status, got.body)
+	}
+	if got := g.ask("PUT", "/v1/tools/cafe%CC%81", `{"purpose":"x"}`); got.status != 200 || !strings.Contains(string(got.body), "caf\u00e9") {
+		t.Errorf("put: %d %s", got.status, got.body)
+	}
+}
+
 func TestRevisions(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)

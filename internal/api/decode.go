@@ -86,13 +86,14 @@ func (f *fields) name(pointer, field string, v []byte, into *string) {
 	if len(f.errs) != before || isNull(v) {
 		return
 	}
-	err := agent.CheckName(field, *into)
+	kept, err := agent.Name(field, *into)
 	if err == nil {
+		*into = kept
 		return
 	}
 	var bad *agent.NameError
 	if errors.As(err, &bad) {
-		f.bad(pointer, bad.Reason, "names have 1 to 200 characters, no slashes, no control or invisible characters")
+		f.bad(pointer, bad.Reason, "names have 1 to 200 characters, no slashes, no control or invisible characters, no white space at their ends")
 	}
 }
 

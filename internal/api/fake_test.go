@@ -218,8 +218,15 @@ func aTool(role string) agent.Tool {
 		Methods: map[string]agent.Contract{"add": {Acceptance: json.RawMessage(`["right"]`)}}, CreatedAt: at, LastUsedAt: at, Revision: 7}
 }
 
+// earlierRole was stored in another form than names are kept in.
+const earlierRole = "cafe\u0301"
+
 func (f *fake) Tool(_ context.Context, role string) (operator.KnownTool, error) {
-	return operator.KnownTool{Tool: aTool(role), Score: 0.5, LifecycleState: agent.StateProbation}, f.known("Tool", role, "calculator")
+	known := "calculator"
+	if role == earlierRole {
+		known = earlierRole
+	}
+	return operator.KnownTool{Tool: aTool(role), Score: 0.5, LifecycleState: agent.StateProbation}, f.known("Tool", role, known)
 }
 
 func (f *fake) FindTools(_ context.Context, q overview.Query) ([]operator.KnownTool, string, error) {

@@ -60,6 +60,7 @@ func (w *reply) internalHeader() (http.Header, error) {
 // serve runs the handler. What belongs to another replica is forwarded to it: calls of its sessions, and what is asked of calls
 // that run there. Such a request has written nothing here.
 func (s *server) serve(h handler, w *reply, r *http.Request, stream bool) error {
+	h = earlierName(h)
 	err := h(w, r)
 	if err == nil || s.o.Cluster == nil {
 		return err

@@ -192,11 +192,14 @@ func param(r *http.Request, name string) string {
 	return plain
 }
 
-// nameParam returns a role or a method from the path. Only PUT makes one of that name.
+// nameParam returns a role or a method from the path, in the form in which names are kept. Only PUT makes one of that name.
 func nameParam(r *http.Request, field string) (string, error) {
 	name, check := param(r, field), agent.CheckStoredName
 	if r.Method == http.MethodPut {
 		check = agent.CheckName
+	}
+	if r.Context().Value(asGiven{}) == nil {
+		name = agent.NormalForm(name)
 	}
 	if err := check(field, name); err != nil {
 		var ne *agent.NameError
@@ -204,6 +207,21 @@ func nameParam(r *http.Request, field string) (string, error) {
 		return "", fault(codeName, "the "+err.Error(), "percent-encode the name in the path; a slash cannot be part of it").in("path:"+field, ne.Reason)
 	}
 	return name, nil
+}
+
+// asGiven marks the context of a request whose path names something in another form than names are kept in.
+type asGiven struct{}
+
+// earlierName wraps a handler that reads or deletes: where nothing has the name of the path in the form in which names are kept, what was stored under it as
+// it is given, by an earlier version, is meant.
+func earlierName(h handler) handler {
+	return func(w *reply, r *http.Request) error {
+		err := h(w, r)
+		if err == nil || r.Method != http.MethodGet && r.Method != http.MethodDelete || agent.NormalForm(r.URL.Path) == r.URL.Path || problemOf(err).Status != http.StatusNotFound {
+			return err
+		}
+		return h(w, r.WithContext(context.WithValue(r.Context(), asGiven{}, true)))
+	}
 }
 
 // idParam returns an id from the path, and whether it can be one at all.

@@ -123,11 +123,14 @@ func (f *fields) methods(v []byte) map[string]agent.Contract {
 	_ = strict.Members(v, func(name, value []byte) error { // cannot fail: the whole body has passed
 		at := strict.Pointer("/methods", string(name))
 		var bad *agent.NameError
-		if errors.As(agent.CheckName("method", string(name)), &bad) {
-			f.bad(at, bad.Reason, "names have 1 to 200 characters, no slashes, no control or invisible characters")
+		method, err := agent.Name("method", string(name))
+		if errors.As(err, &bad) {
+			f.bad(at, bad.Reason, "names have 1 to 200 characters, no slashes, no control or invisible characters, no white space at their ends")
+		} else if _, twice := m[method]; twice {
+			f.bad(at, "is there twice: Unicode has several forms of the name", "")
 		}
 		if c := f.contract(at, value); c != nil {
-			m[string(name)] = *c
+			m[method] = *c
 		}
 		return nil
 	})

@@ -122,7 +122,7 @@ func verifyDatabase(ctx context.Context, sh Shell, address string, noted []disk.
 			heads[i] = postgres.NotedHead{Namespace: n.Namespace, Hash: n.Hash}
 		}
 		found, err := s.Verify(ctx, heads...)
-		r = disk.Report{Sessions: found.Sessions, Records: found.Records, Artifacts: found.Artifacts, Programs: found.Programs, Tools: found.Tools, Calls: found.Calls, Problems: found.Problems}
+		r = disk.Report{Sessions: found.Sessions, Records: found.Records, Artifacts: found.Artifacts, Programs: found.Programs, Tools: found.Tools, Calls: found.Calls, Problems: found.Problems, OtherForms: found.OtherForms}
 		for _, a := range found.Audit {
 			r.Audit = append(r.Audit, disk.AuditReport(a))
 		}

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
-	"github.com/spf13/cobra"
 )
 
 func storeVerifyCommand(sh Shell) *cobra.Command {
@@ -61,7 +62,7 @@ func printReport(out *output, dir string, r disk.Report, err error) error {
 	if out.human() {
 		err = out.line("%s", text.Plain(describeReport(dir, r)))
 	} else {
-		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...), auditTrails(r.Audit), r.Unknown.Files, r.LeftOut, r.Sealed})
+		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...), auditTrails(r.Audit), r.Unknown.Files, r.LeftOut, r.Sealed, r.OtherForms})
 	}
 	if err != nil {
 		return err
@@ -92,6 +93,8 @@ type storeReport struct {
 	Unknown int            `json:"unknown_files,omitempty"`  // that do not belong to a store
 	LeftOut []disk.LeftOut `json:"left_out,omitempty"`       // of the archive
 	Sealed  int            `json:"sealed_secrets,omitempty"` // of connections that came with it
+
+	OtherForms []string `json:"other_forms,omitempty"` // names that are not in Unicode's normal form C
 }
 
 // auditTrail is the JSON of a disk.AuditReport.
@@ -136,6 +139,9 @@ func describeReport(dir string, r disk.Report) string {
 	}
 	if r.Sealed > 0 {
 		lines = append(lines, text.Plural(r.Sealed, "connection")+" with a stored secret: the key file of the installation that the archive is of opens them, and no archive holds it; put it to secrets.key here with mode 0600, name it with --secrets-key-file, or put the secrets again")
+	}
+	for _, line := range r.OtherForms {
+		lines = append(lines, "name: "+line)
 	}
 	for _, name := range r.Aside {
 		lines = append(lines, "moved aside before: "+name)

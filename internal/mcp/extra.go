@@ -90,10 +90,11 @@ func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, argum
 		Timeout   int64             `json:"timeout_ms"`
 	}
 	err := decode(arguments, &in)
-	for _, check := range []error{err, agent.CheckName("role", in.Role), agent.CheckName("method", in.Method)} {
-		if check != nil {
-			return refused(check), nil
-		}
+	if err == nil {
+		err = agent.Names(&in.Role, &in.Method)
+	}
+	if err != nil {
+		return refused(err), nil
 	}
 	if kind := agent.Kind(in.Kwargs); kind == "null" {
 		in.Kwargs = nil

@@ -26,7 +26,8 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 		return nil
 	}
 	h.changes++
-	if err := agent.CheckName("role", role); err != nil {
+	role, err := agent.Name("role", role)
+	if err != nil {
 		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: err.Error()}
 	}
 	var k agent.Contract

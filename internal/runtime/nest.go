@@ -78,7 +78,11 @@ func (a *answered) blames() agent.Class {
 
 // openNested opens a nested call within the budget. It returns nil and an outcome when the call is not made.
 func (h *host) openNested(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) (*opened, agent.Outcome) {
-	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+	err := agent.Names(&role, &method)
+	if err == nil {
+		kwargs, err = agent.KeywordArguments(kwargs)
+	}
+	if err != nil {
 		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
 	}
 	n := h.nested(role, method, args, kwargs)

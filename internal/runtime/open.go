@@ -98,7 +98,7 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 	if err != nil {
 		return nil, nil, CallResult{}, err
 	}
-	if err := r.checkCall(&q); err != nil {
+	if err := r.checkCall(&q, session.Role); err != nil {
 		return nil, nil, CallResult{}, err
 	}
 	if c, err = r.newInShare(ctx, q, session); err != nil {
@@ -254,11 +254,17 @@ func (c *opened) compact() {
 	c.kwargs, c.inputHistory = jsonenc.Compact(c.kwargs), jsonenc.Compact(c.inputHistory)
 }
 
-func (r *Runtime) checkCall(q *CallRequest) error {
-	if err := agent.CheckName("role", q.Role); err != nil {
-		return err
+// checkCall checks the request, and brings its names into the form in which they are kept; the role of a session of before stays what it is.
+func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
+	role := q.Role
+	err := agent.Names(&q.Role, &q.Method)
+	if err == nil {
+		if role == sessions {
+			q.Role = role
+		}
+		q.Kwargs, err = agent.KeywordArguments(q.Kwargs)
 	}
-	if err := agent.CheckName("method", q.Method); err != nil {
+	if err != nil {
 		return err
 	}
 	if q.Timeout < 0 || q.Timeout > r.o.MaxTimeout {

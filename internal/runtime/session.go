@@ -21,7 +21,8 @@ import (
 
 // CreateSession makes a session. It returns a *agent.NameError or an *agent.InputError for a request that makes no sense.
 func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Session, error) {
-	if err := agent.CheckName("role", q.Role); err != nil {
+	var err error
+	if q.Role, err = agent.Name("role", q.Role); err != nil {
 		return agent.Session{}, err
 	}
 	if err := contract.CheckTerms(q.Contract, "/contract"); err != nil {

@@ -3176,7 +3176,7 @@ type CallRequest struct {
 	History map[string]interface{}     `json:"history,omitempty"`
 	Kwargs  map[string]json.RawMessage `json:"kwargs,omitempty"`
 
-	// Method A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
+	// Method A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), no white space at the ends, not "." or "..". Names are kept in Unicode's normal form C, whatever form they are given in.
 	Method Name `json:"method"`
 
 	// Role The session's where absent.
@@ -4448,7 +4448,7 @@ type ModelText struct {
 	Value       string  `json:"value"`
 }
 
-// Name A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
+// Name A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), no white space at the ends, not "." or "..". Names are kept in Unicode's normal form C, whatever form they are given in.
 type Name = string
 
 // NamedPredictRequest A prediction by a named signature.
@@ -5412,7 +5412,7 @@ type RestoreRequest struct {
 	Method *Name   `json:"method,omitempty"`
 	Reason *string `json:"reason,omitempty"`
 
-	// Role A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
+	// Role A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), no white space at the ends, not "." or "..". Names are kept in Unicode's normal form C, whatever form they are given in.
 	Role Name `json:"role"`
 }
 
@@ -5525,7 +5525,7 @@ type SessionRequest struct {
 	// Model Asked instead of the daemon's.
 	Model *string `json:"model,omitempty"`
 
-	// Role A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
+	// Role A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), no white space at the ends, not "." or "..". Names are kept in Unicode's normal form C, whatever form they are given in.
 	Role Name `json:"role"`
 }
 
@@ -6309,7 +6309,7 @@ type LastEventID = string
 // Limit defines model for Limit.
 type Limit = int
 
-// Method A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
+// Method A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), no white space at the ends, not "." or "..". Names are kept in Unicode's normal form C, whatever form they are given in.
 type Method = Name
 
 // MethodQuery defines model for MethodQuery.
@@ -6339,7 +6339,7 @@ type RecommendationID = string
 // ReplicaQuery defines model for ReplicaQuery.
 type ReplicaQuery = string
 
-// Role A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
+// Role A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), no white space at the ends, not "." or "..". Names are kept in Unicode's normal form C, whatever form they are given in.
 type Role = Name
 
 // RoleQuery defines model for RoleQuery.
@@ -6351,7 +6351,7 @@ type SessionID = string
 // SessionQuery defines model for SessionQuery.
 type SessionQuery = string
 
-// SignatureName A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
+// SignatureName A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), no white space at the ends, not "." or "..". Names are kept in Unicode's normal form C, whatever form they are given in.
 type SignatureName = Name
 
 // Since defines model for Since.

@@ -1,13 +1,16 @@
 package eject
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/cli/eject/local"
 	"github.com/recurgentd/recurgentd/internal/cli/examplefile"
+	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -144,6 +147,9 @@ func (a *ask) prepare(rules *mask.Rules) (reason string) {
 	if a.Digest != "" {
 		return "it reads more of the history than was recorded"
 	}
+	if reason := a.file(); reason != "" {
+		return reason
+	}
 	if a.Op == "fetch" {
 		var q recurgent.Request
 		if json.Unmarshal(a.Params, &q) != nil {
@@ -163,6 +169,33 @@ func (a *ask) prepare(rules *mask.Rules) (reason string) {
 	}
 	if secret(rules, a.Params, a.Result) {
 		return secretReason
+	}
+	return ""
+}
+
+// file returns the reason why a file that was read or fetched cannot be replayed in plain Go.
+func (a *ask) file() (reason string) {
+	switch {
+	case a.Error != nil:
+	case a.Op == "open":
+		return "it reads a file, which is not part of the module"
+	case a.Op == "fetch_file":
+		var f struct {
+			MediaType string `json:"media_type"`
+			Body      string `json:"body"`
+			Raw       []byte `json:"raw"`
+			LeftOut   bool   `json:"left_out"`
+		}
+		if json.Unmarshal(a.Result, &f) != nil {
+			return "its recorded effects are not readable"
+		}
+		if f.LeftOut {
+			return "it fetches a file that was too large to be recorded"
+		}
+		text := append([]byte(f.Body), f.Raw...) // one of them is empty
+		if name, err := charsets.Guess(bytes.NewReader(text), f.MediaType); err == nil && name != "" && name != local.Charset(text) {
+			return "it fetches text in " + name + ", which the module does not read"
+		}
 	}
 	return ""
 }

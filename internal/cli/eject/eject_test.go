@@ -31,21 +31,32 @@ func TestReplayable(t *testing.T) {
 	t.Parallel()
 	rules := mask.Compile([]string{"token", "password"})
 	for effects, want := range map[string]string{
-		`{"v":1,"now":"2026-11-21T02:10:00Z","clock":1}`:                                                                       "it reads the clock",
-		`{"v":1,"seed":"AAAAAAAAAAA"}`:                                                                                         "it uses randomness",
-		`{"v":1,"input_history":{"messages":[]}}`:                                                                              "it was given a history",
-		`{"v":1,"asks":[{"op":"history","params":{},"digest":"x"}]}`:                                                           "it reads more of the history than was recorded",
-		`{"v":1,"asks":[{"op":"fetch","params":{"url":"http://x/?token=1"},"result":{"status":200}}]}`:                         secretReason,
-		`{"v":1,"asks":[{"op":"fetch","params":{"url":"http://u:p@x/"},"result":{"status":200}}]}`:                             secretReason,
-		`{"v":1,"asks":[{"op":"fetch","params":{"url":"http://x/"},"result":{"status":200,"body":"{\"token\":\"t\"}"}}]}`:      secretReason,
-		`{"v":1,"asks":[{"op":"fetch","params":{"url":"http://x/","body":"{\"password\":\"t\"}"},"result":{"status":200}}]}`:   secretReason,
-		`{"v":1,"asks":[{"op":"call","params":{"role":"r","method":"m","kwargs":{"password":"p"}},"result":{"status":"ok"}}]}`: secretReason,
-		`{"v":1,"asks":[{"op":"call","params":{"role":"r","method":"m"},"result":{"value":"[masked]"}}]}`:                      secretReason,
+		`{"v":1,"now":"2026-11-21T02:10:00Z","clock":1}`:                                                                                       "it reads the clock",
+		`{"v":1,"seed":"AAAAAAAAAAA"}`:                                                                                                         "it uses randomness",
+		`{"v":1,"input_history":{"messages":[]}}`:                                                                                              "it was given a history",
+		`{"v":1,"asks":[{"op":"history","params":{},"digest":"x"}]}`:                                                                           "it reads more of the history than was recorded",
+		`{"v":1,"asks":[{"op":"fetch","params":{"url":"http://x/?token=1"},"result":{"status":200}}]}`:                                         secretReason,
+		`{"v":1,"asks":[{"op":"fetch","params":{"url":"http://u:p@x/"},"result":{"status":200}}]}`:                                             secretReason,
+		`{"v":1,"asks":[{"op":"fetch","params":{"url":"http://x/"},"result":{"status":200,"body":"{\"token\":\"t\"}"}}]}`:                      secretReason,
+		`{"v":1,"asks":[{"op":"fetch","params":{"url":"http://x/","body":"{\"password\":\"t\"}"},"result":{"status":200}}]}`:                   secretReason,
+		`{"v":1,"asks":[{"op":"call","params":{"role":"r","method":"m","kwargs":{"password":"p"}},"result":{"status":"ok"}}]}`:                 secretReason,
+		`{"v":1,"asks":[{"op":"call","params":{"role":"r","method":"m"},"result":{"value":"[masked]"}}]}`:                                      secretReason,
+		`{"v":1,"asks":[{"op":"open","params":{"file":"file_1"},"result":{"file":"file_1","sha256":"x","bytes":1}}]}`:                          "it reads a file, which is not part of the module",
+		`{"v":1,"asks":[{"op":"fetch_file","params":{"url":"http://x/"},"result":{"file":"file_1","media_type":"text/csv","left_out":true}}]}`: "it fetches a file that was too large to be recorded",
+		`{"v":1,"asks":[{"op":"fetch_file","params":{"url":"http://x/"},"result":{"media_type":"text/csv;charset=iso-8859-5","raw":"4w=="}}]}`: "it fetches text in iso-8859-5, which the module does not read",
 		`7`: "its recorded effects are not readable",
 		`{"v":1,"asks":[{"op":"fetch","params":7}]}`: "its recorded effects are not readable",
 	} {
 		if tape, _, reason := replayable(json.RawMessage(effects), rules); reason != want || tape != nil {
 			t.Errorf("%s: %s, %q, want %q", effects, tape, reason, want)
+		}
+	}
+	for _, effects := range []string{
+		`{"asks":[{"op":"open","params":{"file":"file_1"},"error":{"type":"file_not_found","message":"gone"}}]}`,
+		`{"asks":[{"op":"fetch_file","params":{"url":"http://x/"},"result":{"file":"file_1","media_type":"text/csv","raw":"TfxsbGVy"}}]}`,
+	} {
+		if tape, _, reason := replayable(json.RawMessage(effects), rules); reason != "" || string(tape) != effects {
+			t.Errorf("%s: %s, %q", effects, tape, reason)
 		}
 	}
 	got, memory, reason := replayable(json.RawMessage(`{"v":1,"context":{"a":1},"asks":[{"op":"fetch","params":{"url":"http://x/","header":{"X-Mine":"s3cret"}},"result":{"status":200,"header":{"Set-Cookie":"s3cret","A":"b"},"body":"","fetched_at":""}}]}`), rules)

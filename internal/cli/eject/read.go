@@ -65,7 +65,7 @@ func Read(dir string) (*Manifest, []Stored, error) {
 
 func readMethod(root *os.Root, dir string, x Program) (Stored, error) {
 	s := Stored{Program: x}
-	if err := errors.Join(agent.CheckName("role", x.Role), agent.CheckName("method", x.Method)); err != nil {
+	if err := agent.Names(&x.Role, &x.Method); err != nil {
 		return s, fmt.Errorf("%s: %w", filepath.Join(dir, ManifestFile), err)
 	}
 	if !filepath.IsLocal(x.Dir) {

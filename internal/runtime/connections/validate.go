@@ -99,9 +99,11 @@ func checkRoles(c *agent.Connection) *agent.InputError {
 		return invalid("/roles", fmt.Sprintf("must name 1 to %d roles", maxList), `["*"] grants it to every role`)
 	}
 	for i, r := range c.Roles {
-		if err := agent.CheckName("role", r); err != nil {
+		role, err := agent.Name("role", r)
+		if err != nil {
 			return invalid(fmt.Sprintf("/roles/%d", i), err.Error(), "")
 		}
+		c.Roles[i] = role
 	}
 	return nil
 }

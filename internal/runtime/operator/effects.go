@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -82,7 +81,7 @@ type EffectsPut struct {
 // PutEffects makes the manifest the one that the person approves, also before the method exists. From then on it does not grow by itself. An
 // *agent.InputError says what about it cannot be meant, store.ErrConflict that it has another revision.
 func (o *Operator) PutEffects(ctx context.Context, q EffectsPut) (MethodEffects, error) {
-	if err := errors.Join(agent.CheckName("role", q.Role), agent.CheckName("method", q.Method)); err != nil {
+	if err := agent.Names(&q.Role, &q.Method); err != nil {
 		return MethodEffects{}, err
 	}
 	given, err := agent.CheckEffects(agent.Effects{Hosts: q.Hosts, Methods: q.Methods, Tools: q.Tools, Files: q.Files})

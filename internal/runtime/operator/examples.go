@@ -40,7 +40,7 @@ type ExamplesPut struct {
 // store.ErrConflict for another revision.
 func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Example, error) {
 	role, method, list := q.Role, q.Method, slices.Clone(q.Examples)
-	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+	if err := agent.Names(&role, &method); err != nil {
 		return nil, err
 	}
 	unlock := o.calls.HoldAdoption(role, method) // nobody decides on a proposal meanwhile
@@ -50,6 +50,9 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 		return nil, err
 	}
 	for i := range list {
+		if list[i].Kwargs, err = agent.KeywordArguments(list[i].Kwargs); err != nil {
+			return nil, err
+		}
 		if a.Proposes(&list[i]) {
 			list[i].State = agent.ExampleProposed
 		}

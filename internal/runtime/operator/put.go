@@ -31,7 +31,7 @@ type ChangedTool struct {
 
 // PutTool registers the role or changes its contract; created says which.
 func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t ChangedTool, created bool, err error) {
-	if err := checkPut(q); err != nil {
+	if err := checkPut(&q); err != nil {
 		return t, false, err
 	}
 	t.BroughtBack, err = o.bringingBack(ctx, []string{q.Role}, q.Actor, func() error {
@@ -43,8 +43,8 @@ func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t ChangedTool, creat
 	return t, created, err
 }
 
-func checkPut(q ToolPut) error {
-	if err := agent.CheckName("role", q.Role); err != nil {
+func checkPut(q *ToolPut) (err error) {
+	if q.Role, err = agent.Name("role", q.Role); err != nil {
 		return err
 	}
 	if err := contract.CheckTerms(&q.Contract, ""); err != nil {
@@ -128,7 +128,7 @@ type ProgramPut struct {
 // invalid_code carries the gate's words; store.ErrConflict says that the artifact has another revision.
 func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifact, error) {
 	role, method := q.Role, q.Method
-	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+	if err := agent.Names(&role, &method); err != nil {
 		return nil, err
 	}
 	loaded, err := o.gated(ctx, q.Source, q.Declaration, q.Actor)

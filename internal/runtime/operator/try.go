@@ -59,7 +59,11 @@ func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
 
 // program completes a dry run with its program: code through the gate, or a kept generation.
 func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, code string) (runtime.DryRun, error) {
-	if err := errors.Join(agent.CheckName("role", p.Role), agent.CheckName("method", p.Method)); err != nil {
+	err := agent.Names(&p.Role, &p.Method)
+	if err == nil {
+		p.Kwargs, err = agent.KeywordArguments(p.Kwargs)
+	}
+	if err != nil {
 		return p, err
 	}
 	if code != "" && generation != "" {

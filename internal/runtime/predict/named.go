@@ -65,7 +65,7 @@ func (svc *Service) ListSignatures(ctx context.Context, after string, limit int)
 // PutSignature names a signature, or changes it; created says which. raw is the signature, with the member demos where
 // there are any. It is durable in the audit trail.
 func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s Named, created bool, err error) {
-	if err := agent.CheckName("name", name); err != nil {
+	if name, err = agent.Name("name", name); err != nil {
 		return s, false, err
 	}
 	parsed, demos, err := parseNamed(raw)

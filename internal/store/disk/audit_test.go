@@ -222,3 +222,29 @@ func TestChainBehindEarlierEntries(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifyNames checks that verify names what an earlier version stored in another form of Unicode, without calling the store unsound.
+func TestVerifyNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, testOptions(t))
+	for _, role := range []string{"add", "cafe\u0301", "caf\u00e9", "o\u0308l"} {
+		if _, err := s.PutTool(t.Context(), agent.Tool{Role: role}, store.AnyRevision, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	r := verify(t, dir)
+	if len(r.Problems) != 0 || r.Tools != 4 || len(r.OtherForms) != 2 || !strings.Contains(r.OtherForms[0], "stored beside it") || !strings.Contains(r.OtherForms[1], "nothing has that name") {
+		t.Errorf("got %d tools, %q, problems %q", r.Tools, r.OtherForms, r.Problems)
+	}
+	again := open(t, dir, testOptions(t))
+	defer again.close()
+	for _, role := range []string{"cafe\u0301", "caf\u00e9"} {
+		if got, err := again.Tool(t.Context(), role); err != nil || got.Role != role {
+			t.Errorf("%+q: %+v, %v", role, got, err)
+		}
+	}
+}

@@ -21,6 +21,7 @@ type Report struct {
 	Aside                                                []string      // files that were moved aside before
 	Problems                                             []string      // what breaks a promise, each with its file
 	Audit                                                []AuditReport // of each namespace with a trail
+	OtherForms                                           []string      // roles and methods whose names are in another form than names are kept in
 	Unknown                                              LeftOut       // files that do not belong to a store, and that no export holds
 	Imported                                                           // before, by the same command
 }

@@ -2,8 +2,12 @@ package disk
 
 import (
 	"encoding/json"
+	"maps"
 	"path"
+	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // namespaceVerifier walks a namespace.
@@ -11,6 +15,7 @@ type namespaceVerifier struct {
 	*verifier
 	files      *files
 	referenced map[string]bool // programs that artifacts refer to
+	names      []string        // of roles, and of methods behind theirs
 }
 
 func (v *namespaceVerifier) all() error {
@@ -22,6 +27,7 @@ func (v *namespaceVerifier) all() error {
 			return err
 		}
 	}
+	v.r.OtherForms = append(v.r.OtherForms, agent.OtherForms(v.names)...)
 	return nil
 }
 
@@ -39,7 +45,11 @@ func (v *namespaceVerifier) documents() error {
 		doc   any
 		check func() error
 	}{
-		{registryFile, &reg, func() error { v.r.Tools += len(reg.Tools); return checkRegistry(&reg) }},
+		{registryFile, &reg, func() error {
+			v.r.Tools += len(reg.Tools)
+			v.names = slices.Sorted(maps.Keys(reg.Tools))
+			return checkRegistry(&reg)
+		}},
 		{policyFile, &pol, func() error { _, err := decodePolicy(pol.Policy); return err }},
 		{patternsFile, &patternsDoc{}, nil},
 		{evidenceFile, &evidenceDoc{}, nil},
@@ -84,6 +94,7 @@ func (v *namespaceVerifier) artifacts() error {
 
 func (v *namespaceVerifier) artifact(name string, doc *artifactDoc) {
 	v.r.Artifacts++
+	v.names = append(v.names, doc.Role+"."+doc.MethodName)
 	k := artifactKey{role: doc.Role, method: doc.MethodName}
 	if k.file() != name {
 		v.problem(name, "holds %s.%s, which belongs in %s", doc.Role, doc.MethodName, k.file())

@@ -18,6 +18,7 @@ type Report struct {
 	Sessions, Records, Artifacts, Programs, Tools, Calls int
 	Problems                                             []string // what breaks a promise, each with its table
 	Audit                                                []AuditReport
+	OtherForms                                           []string // roles and methods whose names are in another form than names are kept in
 }
 
 // AuditReport is what Verify read of the audit trail of one namespace.
@@ -92,7 +93,7 @@ type verifier struct {
 }
 
 func (v *verifier) all(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{v.counts, v.rows, v.documents, v.files, v.artifacts, v.programs, v.trails} {
+	for _, step := range []func(context.Context) error{v.counts, v.rows, v.names, v.documents, v.files, v.artifacts, v.programs, v.trails} {
 		if err := step(ctx); err != nil {
 			return err
 		}
