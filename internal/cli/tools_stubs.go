@@ -44,7 +44,7 @@ func (t *errand) stubs(chosen map[string]*bool) error {
 		return err
 	}
 	if len(methods) == 0 {
-		return exitWith(ExitFailed, errors.New("no method has a program yet"))
+		return exitWith(ExitFailed, errors.New(strings.Join(append(slices.Clone(t.args[:len(t.args)-1]), "no method has a program yet"), ": ")))
 	}
 	written := []string{}
 	for _, name := range languages {

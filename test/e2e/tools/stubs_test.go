@@ -31,7 +31,7 @@ func TestStubsOfTools(t *testing.T) {
 	first := map[string]string{}
 	for name, parts := range map[string][]string{
 		"recurgent_tools.py": {"class Calculator:", "def add(self, a: ", "class TextTools:", `["to * \"title\" case"]`},
-		"recurgent_tools.ts": {"export class Calculator", `async add(args: { "a"`, "text tools.to * / \"title\" case", `call("to * \"title\" case", [], `},
+		"recurgent_tools.ts": {"export class Calculator", `async add(args: { "a"`, "text tools.to * \"title\" case", `call("to * \"title\" case", [], `},
 		"recurgent_tools.go": {"func NewCalculator(", "func (r Calculator) Add(ctx context.Context, args CalculatorAddArgs)", "func (r TextTools) ToTitleCase("},
 	} {
 		first[name] = read(name)
