@@ -221,9 +221,17 @@ func TestNamesAreForGenerators(t *testing.T) {
 		}
 	}
 	types := map[string]string{}
+	for name, v := range doc["components"].(object)["schemas"].(object) {
+		members, _ := v.(object)["properties"].(object)
+		for member, m := range members {
+			if m.(object)["enum"] != nil {
+				types[identifier(name+member)] = "schemas/" + name + "/" + member
+			}
+		}
+	}
 	for _, kind := range []string{"schemas", "headers", "parameters"} { // responses are types of their own everywhere
 		for name, v := range doc["components"].(object)[kind].(object) {
-			if s, _ := v.(object)["schema"].(object); kind != "schemas" && s["enum"] == nil {
+			if s, _ := v.(object)["schema"].(object); kind == "headers" && s["enum"] == nil {
 				continue // it needs no type
 			}
 			if other := types[identifier(name)]; other != "" {

@@ -19,9 +19,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// moveCommands move programs between a daemon and a directory.
+// moveCommands move programs between a daemon and a directory, and write what calls them there.
 func moveCommands(sh Shell) []*cobra.Command {
-	return []*cobra.Command{ejectCommand(sh), importCommand(sh)}
+	return []*cobra.Command{ejectCommand(sh), importCommand(sh), stubsCommand(sh)}
 }
 
 func ejectCommand(sh Shell) *cobra.Command {

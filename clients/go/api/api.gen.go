@@ -6282,6 +6282,9 @@ type AuditID = string
 // CallID defines model for CallId.
 type CallID = string
 
+// CodeOfProblem defines model for CodeOfProblem.
+type CodeOfProblem = string
+
 // Days defines model for Days.
 type Days = int
 
@@ -6326,9 +6329,6 @@ type Prefer = string
 
 // Previews defines model for Previews.
 type Previews = bool
-
-// ProblemCodeParameter defines model for ProblemCode.
-type ProblemCodeParameter = string
 
 // Reason defines model for Reason.
 type Reason = string

@@ -269,14 +269,14 @@ class AsyncMethod:
     def __init__(self, session: AsyncSession, role: str, name: str) -> None:
         self._session, self._role, self._name = session, role, name
 
-    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    async def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return (await self.reply(*args, **kwargs)).value
 
-    async def reply(self, *args: Any, **kwargs: Any) -> Reply:
+    async def reply(self, /, *args: Any, **kwargs: Any) -> Reply:
         """Calls the method and returns the whole reply, of whatever outcome."""
         return await self._session.call(self._name, args, kwargs, role=self._role)
 
-    async def stream(self, *args: Any, **kwargs: Any) -> AsyncStream:
+    async def stream(self, /, *args: Any, **kwargs: Any) -> AsyncStream:
         """Starts a call whose events can be read."""
         return await self._session.stream(self._name, args, kwargs, role=self._role)
 

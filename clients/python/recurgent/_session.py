@@ -154,14 +154,14 @@ class Method:
     def __init__(self, session: Session, role: str, name: str) -> None:
         self._session, self._role, self._name = session, role, name
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.reply(*args, **kwargs).value
 
-    def reply(self, *args: Any, **kwargs: Any) -> Reply:
+    def reply(self, /, *args: Any, **kwargs: Any) -> Reply:
         """Calls the method and returns the whole reply, of whatever outcome."""
         return self._session.call(self._name, args, kwargs, role=self._role)
 
-    def stream(self, *args: Any, **kwargs: Any) -> Stream:
+    def stream(self, /, *args: Any, **kwargs: Any) -> Stream:
         """Starts a call and returns its events."""
         return self._session.stream(self._name, args, kwargs, role=self._role)
 

@@ -1,0 +1,1 @@
+export type { CallReply, CallRequest, ErrorOutcome, Event, FileReference, HistoryRecord, OkOutcome, Outcome, Prediction, Problem as ProblemDetail, Program, SessionRequest, StoredFile, Tool, Usage, Verdict, Why } from "./types.js";

@@ -1,0 +1,94 @@
+package stubs
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+type kind int
+
+const (
+	kindAny kind = iota
+	kindText
+	kindNumber
+	kindInteger
+	kindBoolean
+	kindNull
+	kindList
+	kindObject
+	kindUnion
+)
+
+// A shape is what a JSON Schema says of a value, as far as the types of all three languages can say it.
+type shape struct {
+	kind  kind
+	item  *shape   // of a list
+	union []shape  // of a union, at most 8
+	texts []string // that a text may be, at most 32; nil: any
+}
+
+const deepest = 4 // lists in lists
+
+var kinds = map[string]kind{"string": kindText, "number": kindNumber, "integer": kindInteger, "boolean": kindBoolean, "null": kindNull, "array": kindList, "object": kindObject}
+
+// shapeOf returns the shape of a schema, which wins over the plain type. What it does not understand is any value.
+func shapeOf(plain string, schema json.RawMessage) shape {
+	if len(schema) == 0 {
+		schema, _ = json.Marshal(map[string]string{"type": plain}) // of text, which can be encoded
+	}
+	var v any
+	if json.Unmarshal(schema, &v) != nil {
+		return shape{}
+	}
+	return read(v, 0)
+}
+
+func read(v any, depth int) shape {
+	m, ok := v.(map[string]any)
+	if !ok || depth > deepest {
+		return shape{}
+	}
+	switch t := m["type"].(type) {
+	case string:
+		return one(t, m, depth)
+	case []any:
+		var u []shape
+		for _, name := range t {
+			text, _ := name.(string)
+			s := one(text, m, depth)
+			if s.kind == kindAny || len(u) == 8 {
+				return shape{}
+			}
+			if !slices.ContainsFunc(u, func(o shape) bool { return o.kind == s.kind }) {
+				u = append(u, s)
+			}
+		}
+		if len(u) == 1 {
+			return u[0]
+		}
+		if len(u) > 1 {
+			return shape{kind: kindUnion, union: u}
+		}
+	}
+	return shape{}
+}
+
+// one returns the shape of a schema of one type.
+func one(name string, m map[string]any, depth int) shape {
+	s := shape{kind: kinds[name]}
+	switch s.kind {
+	case kindList:
+		item := read(m["items"], depth+1)
+		s.item = &item
+	case kindText:
+		values, _ := m["enum"].([]any)
+		for _, v := range values {
+			text, ok := v.(string)
+			if !ok || len(values) > 32 {
+				return shape{kind: kindText}
+			}
+			s.texts = append(s.texts, text)
+		}
+	}
+	return s
+}

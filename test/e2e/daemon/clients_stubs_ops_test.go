@@ -1,0 +1,84 @@
+//go:build ops
+
+package daemon
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// files writes files below the directory.
+func files(t *testing.T, dir string, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Wrappers of methods whose names are hard to write compile, and call: mypy and Python, go vet, tsc.
+func TestOpsStubs(t *testing.T) {
+	d, dir := rig.Start(t, nil), t.TempDir()
+	for role, methods := range map[string]map[string]string{
+		"calculator":   {"add": rig.ProgAdd},
+		"Rôle \"x\" *": {"class": rig.ProgEcho, "`a` ${b} '''c''' \"\"\"": rig.ProgEcho, "*": rig.ProgEcho},
+		"None":         {"self": rig.ProgEcho, "import os; os.exit()": rig.Program("\treturn []any{call.Kwargs[\"self\"], call.Kwargs[\"def\"]}, nil")},
+	} {
+		d.Do(201, "PUT", "/v1/tools/"+url.PathEscape(role), map[string]any{})
+		for method, code := range methods {
+			d.Do(200, "PUT", "/v1/tools/"+url.PathEscape(role)+"/methods/"+url.PathEscape(method), map[string]any{"code": code})
+		}
+	}
+	d.Expect(0, []string{"6 methods"}, "tools", "stubs", dir, "--python", "--typescript", "--go")
+	t.Run("python", func(t *testing.T) {
+		files(t, dir, map[string]string{"main.py": "import recurgent\nfrom recurgent_tools import Calculator, None_\n\nsession = recurgent.session(\"calculator\")\nprint(Calculator(session).add(2, 3), None_(session).import_os_os_exit(self_=1))\n"})
+		run(t, "", dir, "mypy", "--strict", "--cache-dir", os.DevNull, "recurgent_tools.py")
+		if out := run(t, d.URL, dir, "python3", "main.py"); out != "5 [1, None]\n" {
+			t.Errorf("it printed %q", out)
+		}
+	})
+	t.Run("go", func(t *testing.T) {
+		module := filepath.Join(dir, "go")
+		if err := os.CopyFS(module, os.DirFS(rig.Root()+"/examples/go")); err != nil {
+			t.Fatal(err)
+		}
+		text := func(path string) string {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(data)
+		}
+		files(t, module, map[string]string{"tools/tools.go": text(dir + "/recurgent_tools.go"), "go.mod": strings.ReplaceAll(text(module+"/go.mod"), "../../clients", rig.Root()+"/clients")})
+		run(t, "", module, "go", "vet", "./...")
+	})
+	t.Run("typescript", func(t *testing.T) {
+		tsc := rig.Root() + "/.cache/npm-typescript/node_modules/.bin/tsc"
+		run(t, "", dir, tsc, "--strict", "--noEmit", "--target", "ES2022", "--lib", "ES2022,DOM", "recurgent_tools.ts")
+	})
+}
+
+// The client for TypeScript passes its tests, and calls through its wrappers.
+func TestOpsTypeScriptClient(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(rig.Root()+"/clients/typescript")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "", dir, rig.Root()+"/.cache/npm-typescript/node_modules/.bin/tsc", "-p", ".")
+	run(t, "", dir, "node", "--test", "test/client.test.js")
+	d := withToken(t)
+	out := run(t, d.URL, dir, "node", "test/daemon.js")
+	if want := "5 4.5\nok persisted\ncall.finished 5\nright active\nadd=ok add=ok add=ok\ncalculator\nx text/plain\n"; out != want {
+		t.Errorf("it printed\n%swant\n%s", out, want)
+	}
+}
