@@ -25,7 +25,7 @@ type extraTool struct {
 	run  func(s *Server, ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error)
 }
 
-// listed is the extra tool that is added anew to have the SDK notify subscribers; see Bridge.
+// listed is the extra tool that is added anew to have the SDK notify subscribers.
 const listed = "find_tools"
 
 // extraTools returns the tools beside the methods. Their names have no "__", so no method's tool is called so.
