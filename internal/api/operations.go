@@ -157,6 +157,8 @@ func (s *server) routes() *table {
 	add("openapi", anyone, "GET /openapi.yaml", s.openAPI)
 	add("getDocs", anyone, "GET /docs", s.getDocs)
 	add("getProblem", anyone, "GET /problems/{code}", s.problemPage)
+	add("getProtectedResource", anyone, "GET "+protectedPath, s.getProtectedResource)
+	add("getProtectedResourceOfMCP", anyone, "GET "+protectedPath+mcpPath, s.getProtectedResource)
 	add("home", anyone, "GET /", s.home)
 	add("enterConsole", anyone, "GET /ui", s.toConsole)
 	add("getConsole", anyone, "GET /ui/", s.consolePage)

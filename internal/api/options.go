@@ -23,6 +23,8 @@ type Options struct {
 	Auth  access.Authenticator
 	Hosts []string // more host names, without port: that of the listen address
 
+	Issuer string // URL of the issuer whose tokens Auth takes; "" for none
+
 	Cluster *cluster.Cluster // the replica that the daemon is; nil: it has its store to itself
 
 	MetricsPublic bool // /metrics needs no token, and has no labels that name a role, a tool's method or a namespace

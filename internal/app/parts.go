@@ -222,7 +222,7 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	w := api.DefaultOptions()
 	w.Namespaces, w.Metrics, w.Registry, w.Logger = a.spaces, m, registry, a.log
 	w.Auth, w.Hosts, w.OpenAPI = o.Auth, o.AllowedHosts, openapi.OpenAPI
-	w.MetricsPublic = o.MetricsPublic
+	w.MetricsPublic, w.Issuer = o.MetricsPublic, o.OIDCIssuer
 	w.Cluster = a.spaces.parts.cluster
 	w.Forward = cmp.Or(o.ReplicaMove, w.Forward)
 	return api.New(w)

@@ -6,17 +6,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/rs/zerolog"
-
-	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // BridgeOptions says what is bridged. All fields but Logger are required.
@@ -154,6 +150,7 @@ func (b *bridge) take(line []byte) {
 		fallthrough
 	case fault != nil:
 		b.write(errorMessage(m.id, fault))
+	case m.method == "" && !m.batch: // an answer to what nobody asked
 	case m.method == methodCancelled:
 		b.cancel(line, m)
 	case m.id != nil && m.method == "initialize":
@@ -161,7 +158,7 @@ func (b *bridge) take(line []byte) {
 	case m.id != nil || m.batch:
 		b.ask(line, m)
 	}
-	// Other notifications, and answers to what nobody asked, are of no use to the daemon, which keeps nothing of its clients.
+	// Other notifications are of no use to the daemon, which keeps nothing of its clients.
 }
 
 // firstWithoutBatches is the version of the protocol that has no batches any more.
@@ -181,7 +178,7 @@ func (b *bridge) ask(line []byte, m message) {
 		defer cancel()
 		defer b.leave(a)
 		deliver := func(message []byte, last bool) { b.deliver(a, message, last) }
-		if err := b.answer(ctx, m, line, header, deliver); err != nil && !a.answered {
+		if err := b.answer(ctx, m, line, header, deliver); err != nil && !(a.batch && a.answered) { // a batch has no last answer
 			b.deliver(a, errorMessage(m.id, err), true)
 		}
 	})
@@ -281,50 +278,5 @@ func (b *bridge) write(message []byte) {
 	defer b.writing.Unlock()
 	if _, err := b.o.Out.Write(line.Bytes()); err != nil {
 		b.stop()
-	}
-}
-
-// listenAs is the id of the bridge's own request to hear of changes.
-const listenAs = "recurgentd-mcp"
-
-// watch has the client hear of changes of the list, which its version of the protocol lets a server say at any time: from when it returns, as far as
-// the daemon answers.
-func (b *bridge) watch() {
-	ready := make(chan struct{})
-	begun := sync.OnceFunc(func() { close(ready) })
-	b.watching.Go(func() {
-		for again := false; ; again = true {
-			b.listen(begun, again)
-			begun()
-			select {
-			case <-time.After(listenPause):
-			case <-b.ctx.Done():
-				return
-			}
-		}
-	})
-	<-ready
-}
-
-// listenPause is how long after the end of the stream of changes it is opened again.
-const listenPause = 5 * time.Second
-
-// listen follows changes of the list until the daemon or the bridge ends. What changed while nobody listened is not known: a client is told again.
-func (b *bridge) listen(begun func(), again bool) {
-	request := agent.Encoded(map[string]any{"jsonrpc": "2.0", "id": listenAs, "method": methodListen, "params": map[string]any{
-		"notifications": map[string]any{"toolsListChanged": true},
-		"_meta": map[string]any{metaVersion: newestVersion, metaClient: map[string]any{"name": listenAs, "version": "1"},
-			metaCapabilities: map[string]any{}}}})
-	m, _ := readMessage(request)
-	err := b.each(b.ctx, request, b.header(m), func(message []byte) (done bool) {
-		begun()
-		m, _ := readMessage(message)
-		if m.method == methodListChanged || again && m.method == methodListens {
-			b.write([]byte(`{"jsonrpc":"2.0","method":"` + methodListChanged + `"}`))
-		}
-		return m.method == ""
-	})
-	if err != nil && b.ctx.Err() == nil {
-		b.o.Logger.Debug().Err(errors.New(err.Message)).Msg("changes of the list of tools are not heard of until the daemon answers again")
 	}
 }

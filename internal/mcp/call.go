@@ -71,17 +71,17 @@ func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, q runtim
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	asked := requestOf(ctx)
-	var tell func(words string) error // of the goroutine below
+	var say func(words string) error // of the goroutine below
 	if token := req.Params.GetProgressToken(); token != nil {
 		sent := 0.0
-		tell = func(words string) error {
+		say = func(words string) error {
 			sent++
 			return req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: sent, Message: words})
 		}
 	}
 	var watching sync.WaitGroup
 	q.Follow = func(stages *progress.Log) { // of the call from its beginning, however soon it ends
-		watching.Go(func() { report(ctx, stages, asked, tell, func() { cancel(interrupt.ErrCanceled) }) })
+		watching.Go(func() { report(ctx, stages, asked, say, func() { cancel(interrupt.ErrCanceled) }) })
 	}
 	q.Outlives = true
 	res, err := s.o.Runtime.Call(ctx, q)
@@ -92,9 +92,9 @@ func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, q runtim
 	return res, err
 }
 
-// report says the stages of a call as they come, and at each beat what goes on, until the call has ended. Where tell is nil the stream of the reply is
+// report says the stages of a call as they come, and at each beat what goes on, until the call has ended. Where say is nil the stream of the reply is
 // kept alive only. cancel is called when the client cancels the call.
-func report(ctx context.Context, stages *progress.Log, asked *request, tell func(words string) error, cancel func()) {
+func report(ctx context.Context, stages *progress.Log, asked *request, say func(words string) error, cancel func()) {
 	began, now := time.Now(), ""
 	pulse := time.NewTicker(beat)
 	defer pulse.Stop()
@@ -104,8 +104,8 @@ func report(ctx context.Context, stages *progress.Log, asked *request, tell func
 		n += len(events)
 		for _, e := range events {
 			words := stage(e)
-			if now = cmp.Or(words, now); words != "" && tell != nil {
-				_ = tell(words) // who listens no longer needs no progress
+			if now = cmp.Or(words, now); words != "" && say != nil {
+				_ = say(words) // who listens no longer needs no progress
 			}
 		}
 		if ended {
@@ -118,8 +118,8 @@ func report(ctx context.Context, stages *progress.Log, asked *request, tell func
 		case <-wait:
 		case <-pulse.C:
 			switch {
-			case tell != nil:
-				_ = tell(fmt.Sprintf("%s (%d s so far)", cmp.Or(now, "the call is under way"), int(time.Since(began).Seconds())))
+			case say != nil:
+				_ = say(fmt.Sprintf("%s (%d s so far)", cmp.Or(now, "the call is under way"), int(time.Since(began).Seconds())))
 			case asked.out != nil:
 				asked.out.live()
 			}
@@ -217,8 +217,11 @@ func faultText(err error) string {
 	return text
 }
 
-// checked returns the arguments if they are JSON as strict as that of the REST interface; nil for none.
-func checked(arguments json.RawMessage) ([]byte, error) {
+// checked returns the arguments if they are JSON as strict as that of the REST interface, or the text of such; nil for none.
+func checked(arguments json.RawMessage) (json.RawMessage, error) {
+	if text, ok := strict.String(arguments); ok {
+		arguments = json.RawMessage(text)
+	}
 	if len(arguments) == 0 || string(arguments) == "null" {
 		return nil, nil
 	}

@@ -37,7 +37,7 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 		switch {
 		case fault != nil:
 			writeError(w, http.StatusBadRequest, m.id, fault)
-		case !m.batch && m.id == nil: // a notification, or an answer to what nobody asked
+		case !m.batch && (m.id == nil || m.method == ""): // a notification, or an answer to what nobody asked
 			if m.method == methodCancelled {
 				s.requests.cancel(cancelKey(r, m.params))
 			}
@@ -127,7 +127,7 @@ func (w *answerWriter) FlushError() error {
 
 func (w *answerWriter) flush() error { return http.NewResponseController(w.ResponseWriter).Flush() }
 
-// live sends a comment, which tells the client, and what is between, that the stream lives.
+// live sends a comment, by which the client, and what is between, sees that the stream lives.
 func (w *answerWriter) live() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -46,6 +46,9 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 		return invalid("it must be an object")
 	}
 	err := json.Unmarshal(data, &in)
+	if string(in.ID) == "null" && in.Method == nil && in.Error != nil {
+		in.ID = nil // of a message whose id could not be read
+	}
 	if len(in.ID) > 0 {
 		var text string
 		var number json.Number

@@ -257,7 +257,7 @@ func (s *Server) run(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallTo
 		return failed(tool, err), nil
 	}
 	q := runtime.CallRequest{Role: tool.Role, Method: tool.Method, Owner: owner(ctx), Operates: operates(ctx)}
-	if q.Args, q.Kwargs, err = tool.Arguments(json.RawMessage(object), catalog.Plain); err != nil {
+	if q.Args, q.Kwargs, err = tool.Arguments(object, catalog.Plain); err != nil {
 		return failed(tool, err), nil
 	}
 	return s.call(ctx, req, q, tool)

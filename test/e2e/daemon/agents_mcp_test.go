@@ -169,7 +169,7 @@ var progSpins = rig.Program("\tfor call.Arg(0, \"spin\") == true {\n\t}\n\tretur
 
 func script() rig.Script {
 	return rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.increment": {rig.ProgIncrement}, "shop.sell": {progSell}, "shop.large": {rig.Program("\treturn int64(9007199254740995), nil")}, "shop.panics": {rig.ProgPanic},
-		"shop.slow": {rig.Held(rig.ProgAdd)}, "shop.spins": {progSpins}}
+		"shop.slow": {rig.Held(rig.ProgAdd)}, "shop.slower": {rig.Held(rig.ProgAdd)}, "shop.sells": {rig.Held(progSell)}, "shop.spins": {progSpins}}
 }
 
 // An agent has a method written, finds it as a tool with a schema, and calls it, in the protocol's newest version and in
