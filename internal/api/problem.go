@@ -195,8 +195,8 @@ func (s *server) write(w *reply, r *http.Request, p *Problem) {
 		p.Meta = nil // what the runtime returned beside the problem cannot be encoded; the problem itself always can
 		body, _ = json.Marshal(p)
 	}
-	if c := s.problems[p.Code]; c != nil {
-		c.Inc()
+	if _, known := kindOf(p.Code); known {
+		s.o.Metrics.Problem(p.Code)
 	}
 	if p.retry != "" {
 		w.Header().Set("Retry-After", spread(p))

@@ -24,7 +24,7 @@ func (s *server) getProtectedResource(w *reply, r *http.Request) error {
 	if s.o.Issuer == "" {
 		return s.noRoute(w, r)
 	}
-	return s.send(w, http.StatusOK, protectedResource{Resource: origin(r) + strings.TrimPrefix(r.URL.Path, protectedPath), Servers: []string{s.o.Issuer}, Scopes: access.All.Names(),
+	return s.sendNow(w, http.StatusOK, protectedResource{Resource: origin(r) + strings.TrimPrefix(r.URL.Path, protectedPath), Servers: []string{s.o.Issuer}, Scopes: access.All.Names(),
 		Methods: []string{"header"}, Name: "recurgentd"})
 }
 

@@ -69,6 +69,9 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 	}
 	to := *o.Traces
 	to.Metrics, to.Logger, to.Version = m, a.log, version
+	if o.Provider != "replay" { // it asks nobody
+		to.Server = telemetry.ModelServer(o.OpenAIBaseURL)
+	}
 	tracer, err := telemetry.NewTracer(ctx, to)
 	if err != nil {
 		return nil, err

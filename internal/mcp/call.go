@@ -68,9 +68,10 @@ const beat = 8 * time.Second
 // perform makes the call, while its client hears of it: by progress where the request has a token, else by comments of its stream. The client's
 // notifications/cancelled cancels the call. Of a client that goes without a word the runtime finishes what a model is asked for.
 func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest) (runtime.CallResult, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	asked := requestOf(ctx)
+	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(asked.why(ctx)) })()
 	var say func(words string) error // of the goroutine below
 	if token := req.Params.GetProgressToken(); token != nil {
 		sent := 0.0
@@ -84,10 +85,8 @@ func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, q runtim
 		watching.Go(func() { report(ctx, stages, asked, say, func() { cancel(interrupt.ErrCanceled) }) })
 	}
 	q.Outlives = true
-	res, err := s.o.Runtime.Call(ctx, q)
-	if err != nil {
-		cancel(nil)
-	}
+	res, err := s.o.Runtime.Call(call, q)
+	cancel(nil)
 	watching.Wait() // a result is the last message of its request
 	return res, err
 }

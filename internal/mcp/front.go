@@ -11,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 )
 
 // served are the methods that are answered, and so those that the capabilities declare. The library knows more of them.
@@ -76,6 +78,16 @@ type request struct {
 	canceled <-chan struct{} // closed when the client cancels it
 	out      *answerWriter
 	params   []byte
+}
+
+// why returns the cause of the end of the request's context: a client may leave at once after it has canceled the request.
+func (r *request) why(ctx context.Context) error {
+	select {
+	case <-r.canceled:
+		return interrupt.ErrCanceled
+	default:
+		return context.Cause(ctx)
+	}
 }
 
 // requestOf returns the request of the context, one that nobody cancels where it did not come over HTTP.
