@@ -1,6 +1,7 @@
-# The image holds one static binary, CA certificates and nothing else; it runs as nobody.
+# The image holds one static binary, CA certificates, and its documentation with the licences of what it is built of; it runs as nobody.
 #
 #   docker build -t recurgentd .
+#   printf 'me %s\n' "$(openssl rand -hex 24)" >tokens
 #   docker run --rm -p 127.0.0.1:8420:8420 -v recurgent:/data -v $PWD/tokens:/run/tokens:ro \
 #     -e RECURGENT_AUTH_TOKENS_FILE=/run/tokens recurgentd
 #
@@ -17,6 +18,10 @@ COPY cmd ./cmd
 COPY internal ./internal
 COPY scripts/build ./scripts/build
 RUN LDFLAGS="-s -w" scripts/build /out/recurgentd -buildvcs=false
+COPY LICENSE README.md CHANGELOG.md /out/doc/
+COPY docs /out/doc/docs
+COPY deploy/licences ./deploy/licences
+RUN go run ./deploy/licences /out/recurgentd >/out/doc/THIRD_PARTY_LICENCES.txt
 # Volumes take over the owner of the directory that they cover.
 RUN mkdir -p /out/data
 
@@ -26,6 +31,7 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certifica
 COPY --from=build --chown=65532:65532 /out/data /data
 COPY --from=build --chown=65532:65532 /out/data /tmp
 COPY --from=build /usr/local/go /usr/local/go
+COPY --from=build /out/doc /usr/share/doc/recurgentd
 COPY --from=build /out/recurgentd /recurgentd
 USER 65532:65532
 ENV RECURGENT_LISTEN=0.0.0.0:8420 RECURGENT_DATA_DIR=/data RECURGENT_LOG_FORMAT=json RECURGENT_NATIVE=/usr/local/go
@@ -39,6 +45,7 @@ CMD ["serve"]
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build --chown=65532:65532 /out/data /data
+COPY --from=build /out/doc /usr/share/doc/recurgentd
 COPY --from=build /out/recurgentd /recurgentd
 USER 65532:65532
 ENV RECURGENT_LISTEN=0.0.0.0:8420 RECURGENT_DATA_DIR=/data RECURGENT_LOG_FORMAT=json

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"net/url"
 	"slices"
 	"time"
 )
@@ -27,7 +28,19 @@ const (
 	AuthQuery  = "query"  // the query parameter Name holds the secret
 	AuthBasic  = "basic"  // Authorization: Basic, of Username and the secret
 	AuthOAuth2 = "oauth2" // client credentials: the secret buys access tokens at TokenURL
+	AuthURL    = "url"    // the secret is the whole address; programs write ConnectionScheme and the connection's name in its place
 )
+
+// ConnectionScheme begins the address by which a program names a connection whose secret is the address: connection:NAME.
+const ConnectionScheme = "connection"
+
+// ConnectionIn returns the name of the connection that the address is of; ok is false for any other address.
+func ConnectionIn(u *url.URL) (name string, ok bool) {
+	if u.Scheme != ConnectionScheme || u.RawQuery != "" || u.Fragment != "" {
+		return "", false
+	}
+	return u.Opaque, u.Opaque != ""
+}
 
 // ConnectionAuth is how a connection proves itself. At most one of Sealed, Env and File is set; none of them: no secret is known.
 type ConnectionAuth struct {

@@ -145,6 +145,9 @@ func CheckEffects(e Effects) (Effects, error) {
 }
 
 func goodHost(h string) bool {
+	if name, ok := strings.CutPrefix(h, ConnectionScheme+":"); ok && strings.Trim(name, "0123456789") != "" { // a port has digits alone
+		return len(name) <= 63 && !strings.ContainsAny(name, ".*@/: ")
+	}
 	h = strings.TrimPrefix(h, "*.")
 	u, err := url.Parse("//" + h)
 	return err == nil && u.Host == h && u.Hostname() != "" && len(h) <= 300 && !strings.ContainsAny(h, "*@ ") && (strings.Count(h, ":") < 2 || h[0] == '[')

@@ -42,15 +42,20 @@ func hostsOf(addresses []string) (hosts []string) {
 	for _, a := range addresses {
 		if a == anyEffect {
 			hosts = append(hosts, a)
-		} else if u, err := url.Parse(a); err == nil && goodHost(u.Host) && !strings.ContainsAny(u.Host, "%{}") {
+		} else if u, err := url.Parse(a); err == nil && u.Scheme == ConnectionScheme && goodHost(a) {
+			hosts = append(hosts, a)
+		} else if err == nil && goodHost(u.Host) && !strings.ContainsAny(u.Host, "%{}") {
 			hosts = append(hosts, HostOf(u))
 		}
 	}
 	return hosts
 }
 
-// HostOf returns the host of an address as Effects have it.
+// HostOf returns the host of an address as Effects have it. A connection that is an address stands for its own host: connection:NAME.
 func HostOf(u *url.URL) string {
+	if name, ok := ConnectionIn(u); ok {
+		return ConnectionScheme + ":" + name
+	}
 	host, port := asciiHost(strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")), u.Port()
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"

@@ -27,7 +27,7 @@ type server struct {
 	o       Options
 	log     zerolog.Logger
 	hosts   map[string]bool
-	origin  *http.CrossOriginProtection
+	origin  *http.CrossOriginProtection // nil: pages of every origin may ask
 	fixed   fixedHeaders
 	replies *replies
 	shares  *shares
@@ -56,7 +56,7 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.table.router, nil
+	return crossOrigin(s.table.router, o.Origins), nil
 }
 
 func newServer(o Options) (*server, error) {
@@ -74,6 +74,9 @@ func newServer(o Options) (*server, error) {
 	}
 	for _, h := range o.Hosts {
 		s.hosts[canonicalHost(h)] = true
+	}
+	if err := s.trust(o.Origins); err != nil {
+		return nil, err
 	}
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)

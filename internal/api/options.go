@@ -25,6 +25,9 @@ type Options struct {
 
 	Issuer string // URL of the issuer whose tokens Auth takes; "" for none
 
+	// Origins are those whose pages may use the interface from a browser, as browsers send them, or AnyOrigin. With none, only the console may.
+	Origins []string
+
 	Cluster *cluster.Cluster // the replica that the daemon is; nil: it has its store to itself
 
 	MetricsPublic bool // /metrics needs no token, and has no labels that name a role, a tool's method or a namespace

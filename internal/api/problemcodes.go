@@ -94,7 +94,7 @@ func clientFaults() []problemKind {
 		{codeUnauthenticated, 401, "No known access token", "Send the header Authorization: Bearer <token> with a token that the daemon knows.", ""},
 		{codeScope, 403, "The token may not do this", "missing names the scope that it lacks, scopes those that it has; who runs the daemon gives tokens their scopes.", ""},
 		{codeForbidden, 403, "The token gives no right here", "Ask the issuer for a token whose claims name a namespace; who runs the daemon knows which claim that is.", ""},
-		{codeCrossOrigin, 403, "Requests from other origins are refused", "Web pages of other sites may not change anything here; ask from a program or from the same origin.", ""},
+		{codeCrossOrigin, 403, "Requests from other origins are refused", "Web pages of other sites may not change anything here; ask from a program or from the same origin, or have --cors-origins name the page's.", ""},
 		{codeNotFound, 404, "There is no such thing", "List what there is with the path without the last part.", ""},
 		{codeNoRoute, 404, "There is no such path", "GET /openapi.yaml lists all paths; names in a path are percent-encoded.", ""},
 		{codeMethod, 405, "The path does not have this method", "The Allow header lists the methods of the path.", ""},

@@ -27,7 +27,7 @@ func (s *server) explainCall(w *reply, r *http.Request) error {
 	if err != nil {
 		return missing(err, "call "+id)
 	}
-	w.Header().Set("Vary", "Accept")
+	w.Header().Add("Vary", "Accept")
 	switch form := preferred(r.Header["Accept"], mediaJSON, mediaText, mediaMarkdown); form {
 	case mediaText:
 		return s.sendPage(w, form, x.Text(nil))

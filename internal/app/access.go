@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/access/oidc"
+	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -179,6 +180,20 @@ func (o *Options) checkListen() error {
 	for _, h := range o.AllowedHosts {
 		if h == "" || strings.ContainsAny(h, "/ \t") {
 			return refuse("allowed-hosts", "%q is not a host name", h)
+		}
+	}
+	return o.checkOrigins()
+}
+
+// checkOrigins refuses every page's requests to a daemon without tokens: any site that its user visits could do everything.
+func (o *Options) checkOrigins() error {
+	for _, origin := range o.CORSOrigins {
+		if origin != api.AnyOrigin {
+			if err := api.CheckOrigin(origin); err != nil {
+				return refuse("cors-origins", "%q is not an origin as browsers send it, such as https://app.example.com or http://localhost:5173: %s", origin, err)
+			}
+		} else if !o.Guarded() || len(o.CORSOrigins) > 1 {
+			return refuse("cors-origins", "* lets every web page ask: it needs --auth-tokens-file or --oidc-issuer, and no other origin beside it")
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ package app
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"net"
@@ -22,12 +21,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
-
-// demoRecording is what replay answers from when no recording is named: the recorded answers of a real model, and
-// programs that were written by hand, which are marked so.
-//
-//go:embed demo.jsonl
-var demoRecording []byte
 
 // Limits of the HTTP server. Bodies are bounded by the API, calls by their own timeout.
 const (

@@ -330,3 +330,21 @@ func TestReplicasDoNotForwardInCircles(t *testing.T) {
 		t.Errorf("afterwards: %s, want the first call", got.body)
 	}
 }
+
+// A web page of an allowed origin gets each header once, whether the replica that it asks answers or forwards.
+func TestReplicasAnswerPages(t *testing.T) {
+	t.Parallel()
+	const site = "https://app.example.com"
+	c := replicas(t, 2, func(o *app.Options) { o.CORSOrigins = []string{site} })
+	id := c.all[0].session()
+	for i, r := range c.all {
+		a := r.want(200, "POST", calls(id), call("next"), map[string]string{"Origin": site, "Sec-Fetch-Site": "cross-site"})
+		if got := a.header.Values("Access-Control-Allow-Origin"); len(got) != 1 || got[0] != site {
+			t.Errorf("replica %d allows %q, want %q once", i, got, site)
+		}
+		if got := a.header.Values("Access-Control-Expose-Headers"); len(got) != 1 || !strings.Contains(got[0], "Recurgent-Replica") {
+			t.Errorf("replica %d exposes %q", i, got)
+		}
+	}
+	c.all[0].want(403, "POST", calls(id), call("next"), map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"})
+}

@@ -27,7 +27,7 @@ const heavyFrom = 64 << 10
 // openFetch makes what performs the fetches of programs. The connections of a program's namespace put credentials into them.
 func (a *App) openFetch(o Options, p *parts) error {
 	fo := fetch.DefaultOptions()
-	fo.MaxBody, fo.OnResult = int(o.FetchMax), p.metrics.Fetch
+	fo.MaxBody, fo.MaxFile, fo.OnResult = int(o.FetchMax), int64(o.FileMax), p.metrics.Fetch
 	p.heavy = fair.NewHeavy[agent.Owner](int64(max(1, goruntime.GOMAXPROCS(0)/2)), heavyFrom)
 	fo.Heavy = p.heavy
 	t, err := fetch.NewTransport(fetch.TransportOptions{Allow: o.FetchAllow, Timeout: fo.Timeout})
@@ -50,6 +50,15 @@ func (n *namespaces) Connect(who fetch.Caller, method string, at *url.URL) fetch
 		return nil
 	}
 	return s.secrets.Connect(who, method, at)
+}
+
+// Named is part of fetch.Connector.
+func (n *namespaces) Named(who fetch.Caller, method, name string) (fetch.Connection, *url.URL, error) {
+	s := n.get(who.Owner.Namespace)
+	if s == nil {
+		return nil, nil, &fetch.Refusal{Kind: fetch.KindConnection, Message: "the namespace is closed"}
+	}
+	return s.secrets.Named(who, method, name)
 }
 
 func openConnections(o Options, name agent.Namespace, t *fetch.Transport) (*connections.Service, error) {

@@ -38,6 +38,8 @@ type Options struct {
 	DataDir string `name:"data-dir" env:"RECURGENT_DATA_DIR" value:"DIR" default:"$XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent" help:"where everything is stored; one daemon holds it at a time"`
 	// AllowedHosts are host names besides the loopback ones that requests without tokens may name.
 	AllowedHosts []string `name:"allowed-hosts" env:"RECURGENT_ALLOWED_HOSTS" value:"HOST,..." default:"loopback names; any with tokens" help:"more names that this daemon is called by; without tokens it answers only to loopback names, against DNS rebinding"`
+	// CORSOrigins are origins whose web pages may use the REST interface, such as https://app.example.com, or "*", which needs tokens.
+	CORSOrigins []string `name:"cors-origins" env:"RECURGENT_CORS_ORIGINS" value:"ORIGIN,..." default:"none" help:"origins whose web pages may use the interface (CORS), such as https://app.example.com, or *, which needs access tokens; cookies are never taken"`
 	// H2C makes the server speak HTTP/2 without TLS as well as HTTP/1.1.
 	H2C bool `name:"h2c" env:"RECURGENT_H2C" help:"speak HTTP/2 without TLS too, for a proxy in front"`
 	AccessOptions

@@ -181,7 +181,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()
-	ro.FetchMax = o.FetchMax.String()
+	ro.FetchMax, ro.Scheme = o.FetchMax.String(), p.transport.Scheme
 	if p.server != nil {
 		ro.ModelContext = p.server.Context
 	}
@@ -224,7 +224,7 @@ func named(o Options) func(agent.Namespace) bool {
 func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Registry) (http.Handler, error) {
 	w := api.DefaultOptions()
 	w.Namespaces, w.Metrics, w.Registry, w.Logger = a.spaces, m, registry, a.log
-	w.Auth, w.Hosts, w.OpenAPI = o.Auth, o.AllowedHosts, openapi.OpenAPI
+	w.Auth, w.Hosts, w.Origins, w.OpenAPI = o.Auth, o.AllowedHosts, o.CORSOrigins, openapi.OpenAPI
 	w.MetricsPublic, w.Issuer = o.MetricsPublic, o.OIDCIssuer
 	w.Cluster = a.spaces.parts.cluster
 	w.Forward = cmp.Or(o.ReplicaMove, w.Forward)

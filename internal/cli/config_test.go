@@ -99,7 +99,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 	// Three good values a setting: for the file, the environment and the flag.
 	values := map[string][3]string{
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data-dir": {"/a", "/b", "/c"}, "auth-tokens-file": {tokens, tokens, tokens},
-		"allowed-hosts": {"a", "b", "c,d"}, "h2c": {"true", "true", "true"}, "provider": {"replay", "replay", "replay"}, "model": {"a", "b", "c"},
+		"allowed-hosts": {"a", "b", "c,d"}, "cors-origins": {"https://a.example", "http://localhost:5173", "https://b.example,chrome-extension://abc"}, "h2c": {"true", "true", "true"}, "provider": {"replay", "replay", "replay"}, "model": {"a", "b", "c"},
 		"openai-api-key": {"a", "b", ""}, "openai-api-key-file": {key, key, key}, "openai-base-url": {"http://a/v1", "http://b/v1", "http://c/v1"},
 		"recording": {recording, recording, recording}, "provider-timeout": {"1s", "2s", "3s"},
 		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "public,*.c.example,10.0.0.1"}, "fetch-max": {"1KiB", "4MiB", "64MiB"}, "file-max": {"1MiB", "2MiB", "3MiB"}, "files-max": {"1GiB", "2GiB", "3GiB"}, "storage-max": {"1GiB", "2GiB", "3GiB"}, "max-completion-tokens": {"1024", "2048", "4096"}, "spend-day-tokens": {"1", "2", "3"}, "model-prices": {"/p/a", "/p/b", "/p/c"}, "model-header": {"X-A=1, 2", "X-B=2", "X-C: 3=4"}, "model-headers-file": {headers, headers, headers}, "model-context": {"1024", "4096", "0"}, "secrets-key-file": {"/k/a", "/k/b", "/k/c"}, "secrets-dir": {t.TempDir(), t.TempDir(), t.TempDir()},
@@ -237,6 +237,12 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ClientScope, []string{"--ca-file", private}, nil, []string{"ca-file", "no certificate"}},
 		{ClientScope, []string{"--ca-file", filepath.Join(dir, "none")}, nil, []string{"ca-file", "none"}},
 		{ServeScope, []string{"--allowed-hosts", "http://a"}, nil, []string{"allowed-hosts"}},
+		{ServeScope, []string{"--cors-origins", "https://a.example/"}, nil, []string{"cors-origins", "https://app.example.com"}},
+		{ServeScope, nil, map[string]string{"RECURGENT_CORS_ORIGINS": "https://A.example"}, []string{"cors-origins", "small letters"}},
+		{ServeScope, []string{"--cors-origins", "https://*.example"}, nil, []string{"cors-origins"}},
+		{ServeScope, []string{"--cors-origins", "https://a.example:443"}, nil, []string{"cors-origins", "port"}},
+		{ServeScope, []string{"--cors-origins", "null"}, nil, []string{"cors-origins"}},
+		{ServeScope, []string{"--cors-origins", "*"}, nil, []string{"cors-origins", "--auth-tokens-file"}},
 		{ServeScope, []string{"--provider", "gpt"}, nil, []string{"provider", "openai", "gpt"}},
 		{ServeScope, []string{"--provider", "openai"}, nil, []string{"provider", "OPENAI_API_KEY"}},
 		{ServeScope, []string{"--provider", "record", "--openai-base-url", "http://x/v1"}, nil, []string{"recording"}},

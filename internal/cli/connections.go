@@ -86,7 +86,7 @@ alone rotates it. A new connection is for GET requests of every role, unless --m
 	f.StringSliceVar(&x.given.Hosts, "host", nil, "host, host:port or *.domain; may be given several times")
 	f.StringSliceVar(&x.given.Methods, "method", nil, "HTTP method that it grants; may be given several times (default GET)")
 	f.StringSliceVar(&x.given.Roles, "role", nil, "role whose programs may use it; may be given several times (default all)")
-	f.StringVar(&x.given.Auth.Type, "type", "", "bearer, header, query, basic or oauth2 (default bearer)")
+	f.StringVar(&x.given.Auth.Type, "type", "", "bearer, header, query, basic, oauth2 or url (default bearer)")
 	f.StringVar(&x.given.Auth.Name, "name", "", "the header or the query parameter that holds the secret")
 	f.StringVar(&x.given.Auth.Username, "username", "", "of basic")
 	f.StringVar(&x.given.Auth.TokenURL, "token-url", "", "of oauth2: where the secret buys access tokens")

@@ -161,7 +161,7 @@ func firstScreen(url string, o Options, self string) string {
 		header = ` -H "Authorization: Bearer $RECURGENT_TOKEN"`
 	}
 	fmt.Fprintf(&b, `
-No model is asked: programs come from the embedded demo recording, which knows a few dozen methods.
+No model is asked: programs come from the embedded demo recording.
 Try, in another terminal:
 
 %[4]s  %[1]s call%[2]s calculator add 2 3
@@ -173,10 +173,32 @@ and in a browser the console, which shows what happens:
 
   %[3]s/ui/
 
+The recording has programs for these methods:
+
+%[6]s
 For any method at all, give it a model:
 
   OPENAI_API_KEY=sk-... %[1]s serve
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 %[1]s serve --model qwen3-coder
-`, self, to, url, token, header)
+`, self, to, url, token, header, demoMethods())
+	return b.String()
+}
+
+// demoColumns is how long the lines of demoMethods may be.
+const demoColumns = 100
+
+// demoMethods lists what the demo recording knows: role.method, a role's further methods by their names alone.
+func demoMethods() string {
+	var b strings.Builder
+	line := ""
+	for _, r := range app.Demo() {
+		item := r.Role + "." + strings.Join(r.Methods, ", ")
+		if line != "" && len(line)+len("; ")+len(item) > demoColumns {
+			fmt.Fprintf(&b, "  %s;\n", line)
+			line = ""
+		}
+		line = strings.TrimPrefix(line+"; "+item, "; ")
+	}
+	fmt.Fprintf(&b, "  %s\n", line)
 	return b.String()
 }

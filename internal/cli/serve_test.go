@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/app"
 )
 
 // The first screen's examples work where the daemon wants tokens: they say where a token goes.
@@ -18,5 +20,26 @@ func TestFirstScreenNamesTheToken(t *testing.T) {
 		if got := firstScreen(o.URL, o, "recurgentd"); !strings.Contains(got, want) {
 			t.Errorf("with tokens it lacks %q:\n%s", want, got)
 		}
+	}
+}
+
+// The first screen names every method that the demo recording has a program for, on lines that a terminal shows whole.
+func TestFirstScreenListsTheDemo(t *testing.T) {
+	t.Parallel()
+	o := DefaultOptions()
+	o.Provider = "replay"
+	screen := firstScreen(o.URL, o, "recurgentd")
+	for _, r := range app.Demo() {
+		if want := r.Role + "." + strings.Join(r.Methods, ", "); !strings.Contains(screen, want) {
+			t.Errorf("it lacks %s:\n%s", want, screen)
+		}
+	}
+	for line := range strings.Lines(screen) {
+		if len([]rune(line)) > 110 {
+			t.Errorf("a line has more than 110 characters: %s", line)
+		}
+	}
+	if o.Recording = "mine.jsonl"; strings.Contains(firstScreen(o.URL, o, "recurgentd"), "text_tools") {
+		t.Error("methods of the demo are named for another recording")
 	}
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,6 +52,11 @@ func newOutside(t *testing.T, granted ...string) *outside {
 		t.Fatal(err)
 	}
 	return x
+}
+
+// Named is part of fetch.Connector.
+func (x *outside) Named(fetch.Caller, string, string) (fetch.Connection, *url.URL, error) {
+	return nil, nil, errors.New("no connection of the test is an address")
 }
 
 func (x *outside) serve(w http.ResponseWriter, r *http.Request) {

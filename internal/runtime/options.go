@@ -48,7 +48,9 @@ type Options struct {
 	Dialect     string                 // what prompts say of the allowed packages
 	// ModelContext returns how many tokens a model can read and write together, 0 where that is not known; nil: it never is.
 	ModelContext func(model string) int
-	FetchMax     string // what prompts say of the largest body of a fetch, such as "16 MiB"
+	// Scheme returns how addresses of a connection's host begin, such as https://; nil: it is not known.
+	Scheme   func(host string) string
+	FetchMax string // what prompts say of the largest body of a fetch, such as "16 MiB"
 
 	CommitTimeout time.Duration // of one store commit
 	CancelGrace   time.Duration // how long Stop waits for canceled calls to commit

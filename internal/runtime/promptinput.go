@@ -141,8 +141,23 @@ func (c *selected) connections(ctx context.Context) []prompt.Connection {
 	var out []prompt.Connection
 	for _, x := range all {
 		if x.Grants(c.role) {
-			out = append(out, prompt.Connection{Name: x.Name, Description: x.Description, Hosts: x.Hosts, Methods: x.Methods})
+			out = append(out, prompt.Connection{Name: x.Name, Description: x.Description, Addresses: c.addresses(&x), Methods: x.Methods, Whole: x.Auth.Type == agent.AuthURL})
 		}
+	}
+	return out
+}
+
+// addresses are how programs begin the addresses of the connection's hosts, or name the connection that is an address.
+func (c *selected) addresses(x *agent.Connection) []string {
+	if x.Auth.Type == agent.AuthURL {
+		return []string{agent.ConnectionScheme + ":" + x.Name}
+	}
+	if c.r.o.Scheme == nil {
+		return x.Hosts
+	}
+	out := make([]string, len(x.Hosts))
+	for i, h := range x.Hosts {
+		out[i] = c.r.o.Scheme(h) + h
 	}
 	return out
 }

@@ -73,17 +73,15 @@ const readTimeout = 10 * time.Second
 
 // Connect is part of fetch.Connector: of the connections that match the one with the most specific host, then the first by name.
 func (s *Service) Connect(who fetch.Caller, method string, at *url.URL) fetch.Connection {
-	ctx, cancel := context.WithTimeout(context.Background(), readTimeout) // a fetch has no context of its own here
-	defer cancel()
-	all, err := s.store.ListConnections(ctx)
+	all, err := s.list()
 	if err != nil {
-		return &use{service: s, c: agent.Connection{Name: "?", Methods: []string{method}}, err: errors.New("the connections cannot be read")}
+		return &use{service: s, c: agent.Connection{Name: "?", Methods: []string{method}}, err: err}
 	}
 	var best *agent.Connection
 	var host fetch.HostPattern
 	for i := range all {
 		c := &all[i]
-		if !c.Grants(who.Role) || !grants(c, method) {
+		if c.Auth.Type == agent.AuthURL || !c.Grants(who.Role) || !grants(c, method) {
 			continue
 		}
 		if h, ok := mostSpecific(c, at); ok && (best == nil || h.Compare(host) > 0) { // by name already
@@ -94,6 +92,17 @@ func (s *Service) Connect(who fetch.Caller, method string, at *url.URL) fetch.Co
 		return nil
 	}
 	return &use{service: s, c: *best}
+}
+
+// list returns all connections.
+func (s *Service) list() ([]agent.Connection, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout) // a fetch has no context of its own here
+	defer cancel()
+	all, err := s.store.ListConnections(ctx)
+	if err != nil {
+		return nil, errors.New("the connections cannot be read")
+	}
+	return all, nil
 }
 
 func mostSpecific(c *agent.Connection, at *url.URL) (fetch.HostPattern, bool) {

@@ -574,3 +574,39 @@ func TestNormalise(t *testing.T) {
 		}
 	}
 }
+
+// A connection of the type url is found by its name alone, by the roles and for the methods that it grants. Requests to its host are not signed.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	secret := "https://hooks.example.org/services/T00000000/B00000000/xxxxxxxxxxxxxxxxxxxxxxxx"
+	b.put(agent.Connection{Name: "alerts", Hosts: []string{"hooks.example.org"}, Methods: []string{"POST"}, Roles: []string{"reporter"}, Auth: agent.ConnectionAuth{Type: agent.AuthURL}}, secret)
+	b.put(agent.Connection{Name: "plain", Hosts: []string{"api.example.org"}, Auth: agent.ConnectionAuth{Type: agent.AuthBearer}}, canary)
+	b.put(agent.Connection{Name: "strayed", Hosts: []string{"hooks.example.org"}, Auth: agent.ConnectionAuth{Type: agent.AuthURL}}, "https://evil.example.net/services/xxxxxxxxxxxxxxxxxxxxxxxx")
+	c, at, err := b.s.Named(fetch.Caller{Role: "reporter"}, "POST", "alerts")
+	if err != nil || at.String() != secret || c.Name() != "alerts" {
+		t.Fatalf("got %v, %v, %v", c, at, err)
+	}
+	for _, echo := range []string{secret, "/services/T00000000/B00000000/xxxxxxxxxxxxxxxxxxxxxxxx", "token xxxxxxxxxxxxxxxxxxxxxxxx", url.QueryEscape(secret)} {
+		if got := string(c.Mask(t.Context(), []byte("it was "+echo))); strings.Contains(got, "xxxxxxxx") || !strings.Contains(got, "[masked]") {
+			t.Errorf("%s is shown as %s", echo, got)
+		}
+	}
+	for _, tt := range []struct{ role, method, name, want string }{
+		{"stranger", "POST", "alerts", `no connection "alerts" for the role stranger`}, {"reporter", "POST", "nothing", "no connection"},
+		{"reporter", "GET", "alerts", "does not grant GET"}, {"reporter", "GET", "plain", "request an address of api.example.org"},
+		{"reporter", "GET", "strayed", "is an address of a host that is not among the connection's hosts"},
+	} {
+		if _, _, err := b.s.Named(fetch.Caller{Role: tt.role}, tt.method, tt.name); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "xxxxxxxx") {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	if found := b.s.Connect(fetch.Caller{Role: "reporter"}, "POST", at); found != nil {
+		t.Errorf("a request to the host goes through %s", found.Name())
+	}
+	for _, bad := range []string{"hooks.example.org/services/x", "ftp://hooks.example.org/x", "https://ann:secret@hooks.example.org/x", "https://hooks.example.org/x#y", "https://example.org/services/x", "https://hooks.example.org:8443/x"} {
+		if err := CheckAddress(&agent.Connection{Hosts: []string{"hooks.example.org"}}, bad); err == nil || strings.Contains(err.Error(), bad) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}

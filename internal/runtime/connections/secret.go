@@ -31,6 +31,8 @@ func (s *Service) secret(c *agent.Connection) (string, error) {
 	if err == nil {
 		if why := unfit(secret); why != "" {
 			err = errors.New("its secret " + why)
+		} else if why := unfitAddress(c, secret); c.Auth.Type == agent.AuthURL && why != "" {
+			err = errors.New("its secret " + why)
 		}
 	}
 	return secret, err

@@ -45,6 +45,9 @@ func (u *use) Sign(ctx context.Context, r *http.Request) error {
 		return u.refuse(err)
 	}
 	a := &u.c.Auth
+	if a.Type == agent.AuthURL {
+		return nil // the address is the credential
+	}
 	token := ""
 	if a.Type == agent.AuthOAuth2 {
 		if token, err = u.service.source(&u.c, secret).token(ctx); err != nil {
@@ -91,7 +94,11 @@ func (u *use) remember(secret, token string) {
 	defer u.mu.Unlock()
 	u.secret, u.token = secret, token
 	before := len(u.sent)
-	for _, v := range []string{secret, token} {
+	secrets := []string{secret}
+	if u.c.Auth.Type == agent.AuthURL {
+		secrets = partsOf(secret)
+	}
+	for _, v := range append(secrets, token) {
 		if v != "" && !slices.Contains(u.sent, v) {
 			u.sent = append(u.sent, v)
 		}

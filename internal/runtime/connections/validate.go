@@ -110,10 +110,10 @@ func checkRoles(c *agent.Connection) *agent.InputError {
 func checkAuth(c *agent.Connection) *agent.InputError {
 	a := &c.Auth
 	given := map[string]bool{"name": a.Name != "", "username": a.Username != "", "token_url": a.TokenURL != "", "client_id": a.ClientID != "", "scopes": len(a.Scopes) > 0}
-	needs, ok := map[string][]string{agent.AuthBearer: {}, agent.AuthHeader: {"name"}, agent.AuthQuery: {"name"}, agent.AuthBasic: {"username"},
+	needs, ok := map[string][]string{agent.AuthBearer: {}, agent.AuthHeader: {"name"}, agent.AuthQuery: {"name"}, agent.AuthBasic: {"username"}, agent.AuthURL: {},
 		agent.AuthOAuth2: {"token_url", "client_id"}}[a.Type]
 	if !ok {
-		return invalid("/auth/type", "must be bearer, header, query, basic or oauth2", "")
+		return invalid("/auth/type", "must be bearer, header, query, basic, oauth2 or url", "")
 	}
 	for _, name := range []string{"name", "username", "token_url", "client_id", "scopes"} {
 		switch needed := slices.Contains(needs, name); {

@@ -14,6 +14,9 @@ type Connector interface {
 	// Connect returns the connection for a request of the method to the address, nil for none. It is asked on every
 	// hop anew: a credential never follows a redirect to where no connection names the host.
 	Connect(who Caller, method string, at *url.URL) Connection
+	// Named returns the connection of that name whose credential is an address, and the address, which nobody but the host may see. The error
+	// says what a person or the program has to do, and holds no address.
+	Named(who Caller, method, name string) (Connection, *url.URL, error)
 }
 
 // A Connection holds a credential for some hosts. It may be used concurrently.

@@ -18,6 +18,7 @@ import (
 // fakeConnection signs with a secret that changes when it is renewed.
 type fakeConnection struct {
 	host    string
+	address string // that it is, for requests which name it
 	methods []string
 	secret  atomic.Int64
 	refused error // what Sign returns
@@ -30,6 +31,13 @@ func (f *fakeConnection) Connect(_ Caller, _ string, at *url.URL) Connection {
 	}
 	return f
 }
+func (f *fakeConnection) Named(_ Caller, method, name string) (Connection, *url.URL, error) {
+	at, err := url.Parse(f.address)
+	if name != "fake" || !f.Grants(method) {
+		err = deny("no such connection")
+	}
+	return f, at, err
+}
 func (f *fakeConnection) Name() string              { return "fake" }
 func (f *fakeConnection) Grants(method string) bool { return slices.Contains(f.methods, method) }
 func (f *fakeConnection) token() string             { return fmt.Sprintf("secret-%d", f.secret.Load()) }
@@ -41,7 +49,12 @@ func (f *fakeConnection) Renew(context.Context) bool {
 	return f.secret.Add(1) > 0 && f.renews.Add(1) > 0
 }
 func (f *fakeConnection) Mask(_ context.Context, text []byte) []byte {
-	return []byte(strings.ReplaceAll(string(text), f.token(), "[masked]"))
+	for _, secret := range []string{f.token(), f.address} {
+		if secret != "" {
+			text = []byte(strings.ReplaceAll(string(text), secret, "[masked]"))
+		}
+	}
+	return text
 }
 func (f *fakeConnection) IdempotencyHeader() string { return "" }
 
@@ -122,6 +135,10 @@ type everywhere struct{ Connection }
 
 func (e everywhere) Connect(Caller, string, *url.URL) Connection { return e.Connection }
 
+func (e everywhere) Named(Caller, string, string) (Connection, *url.URL, error) {
+	return nil, nil, deny("no connection is an address")
+}
+
 // A credential that was sent over https is not sent in clear because the host says so, even where the connection and the policy allow plain http.
 func TestNoDowngradeIsSigned(t *testing.T) {
 	t.Parallel()
@@ -166,5 +183,34 @@ func TestConnectionRenewsOnce(t *testing.T) {
 	f.refused = errors.New("the token server hung up on " + f.token())
 	if _, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "fetch_failed" || note.ErrorKind != KindNetwork || strings.Contains(failure.Message, "secret-") {
 		t.Errorf("got %+v, %+v, want a fault of the network without the secret", failure, note)
+	}
+}
+
+// A connection that is an address is named in its place. The request goes there; the program, the note and what a guard is asked for have the
+// name alone, also where the host echoes the address, redirects or cannot be reached.
+func TestAddressOfAConnection(t *testing.T) {
+	t.Parallel()
+	api, other, f, c := connected(t)
+	f.address = api.URL + "/hook/T0123456789abcdef?v=1"
+	r, note, failure := do(t.Context(), c, recurgent.Request{URL: "connection:fake"})
+	if failure != nil || r.Body != "key=secret-0 url=/hook/T0123456789abcdef?v=1" && r.Body != "key=[masked] url=/hook/T0123456789abcdef?v=1" || note.URL != "connection:fake" || note.Asked != "connection:fake" || note.Connection != "fake" {
+		t.Errorf("got %+v, %+v, %+v", r, note, failure)
+	}
+	if want := []Reached{{"GET", "connection:fake"}}; !slices.Equal(note.Reached, want) {
+		t.Errorf("reached %v, want %v", note.Reached, want)
+	}
+	f.address = api.URL + "/away?to=/x"
+	if r, note, failure = do(t.Context(), c, recurgent.Request{URL: "connection:fake"}); failure != nil || r.Body != `other auth="" url=/x` || note.URL != other.URL+"/x" || note.Connection != "" {
+		t.Errorf("away: %+v, %+v, %+v", r, note, failure)
+	}
+	f.address = "http://127.0.0.1:1/hook/T0123456789abcdef"
+	for url, want := range map[string]string{
+		"connection:fake": "127.0.0.1:1 is not among the hosts", "connection:other": "no such connection", "connection:fake/more": "no such connection",
+		"connection://fake": "connection:NAME, with nothing behind it", "connection:fake?x=1": "connection:NAME, with nothing behind it", "connection:": "connection:NAME, with nothing behind it",
+	} {
+		_, note, failure := do(t.Context(), c, recurgent.Request{URL: url})
+		if failure == nil || failure.Type != "denied" || !strings.Contains(failure.Message, want) || strings.Contains(fmt.Sprint(failure, note), "T0123456789abcdef") {
+			t.Errorf("%s: %+v, %+v, want %q", url, failure, note, want)
+		}
 	}
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strings"
-
-	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // A Guard decides what a run may reach beyond what the daemon's policy says. It is asked before each request of a fetch, redirects included.
@@ -28,7 +27,7 @@ type Reached struct{ Method, Host string }
 
 // allowed returns a *Refusal for a hop that the run's guard or a missing grant forbids.
 func (h *hops) allowed() error {
-	host := agent.HostOf(h.at)
+	host := h.host()
 	var missing *Approval
 	if h.who.Guard != nil {
 		missing = h.who.Guard.Permit(h.method, host)
@@ -74,7 +73,9 @@ func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
 		request.Header.Set(name, h.key)
 	}
 	if h.connection != nil {
-		h.used = append(h.used, h.connection)
+		if !slices.Contains(h.used, h.connection) {
+			h.used = append(h.used, h.connection)
+		}
 		if err := h.connection.Sign(ctx, request); err != nil {
 			return nil, err
 		}
@@ -84,7 +85,7 @@ func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
 	}
 	answer, err := h.exchange(request)
 	if err == nil {
-		h.note.Reached = append(h.note.Reached, Reached{h.method, agent.HostOf(h.at)})
+		h.note.Reached = append(h.note.Reached, Reached{h.method, h.host()})
 	}
 	return answer, err
 }

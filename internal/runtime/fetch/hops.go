@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch/httpcache"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -24,8 +25,11 @@ type hops struct {
 	reader       bodyReader
 	enter        func(bytes int) error // waits for a place for the work over a body
 	leave        func(bytes int)       // gives it back
+	goesOn       func()                // the time of the request begins anew: something came
+	into         Begin                 // of a file; nil: the body is read
 	cache        bool                  // kept answers are accepted
 	kept         *httpcache.Answer     // of this hop, where they are; nil otherwise
+	direct       direct                // the connection that the program named in the place of an address
 	connection   Connection            // of this hop; nil for none
 	used         []Connection          // that signed a request: their credentials may be echoed from now on
 
@@ -42,7 +46,10 @@ func (h *hops) follow(ctx context.Context) (*recurgent.Response, error) {
 			return nil, h.redirected(err)
 		}
 		next, redirected := redirectTarget(h.at, answer)
-		if !redirected {
+		switch {
+		case !redirected && h.into != nil && isGood(answer.StatusCode):
+			return h.download(ctx, answer)
+		case !redirected:
 			return h.read(ctx, answer)
 		}
 		answer.Body.Close()
@@ -70,10 +77,7 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 	if err := h.client.transport.Permit(h.at); err != nil {
 		return nil, err
 	}
-	h.connection = nil
-	if c := h.client.opts.Connector; c != nil {
-		h.connection = h.own(c.Connect(h.who, h.method, h.at))
-	}
+	h.connection = h.own(h.connect())
 	if err := h.allowed(); err != nil {
 		return nil, err
 	}
@@ -87,6 +91,57 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 			return nil, h.rejected()
 		}
 	}
+}
+
+// A direct is a connection whose credential is an address, and the address; the zero value is none.
+type direct struct {
+	connection Connection
+	at         *url.URL
+}
+
+// named puts the address of a connection in the place of its name, where the program named one.
+func (h *hops) named() error {
+	if h.at.Scheme != agent.ConnectionScheme {
+		return nil
+	}
+	name, ok := agent.ConnectionIn(h.at)
+	if !ok {
+		return deny("the address of a connection is %s:NAME, with nothing behind it", agent.ConnectionScheme)
+	}
+	if h.client.opts.Connector == nil {
+		return deny("this daemon has no connections")
+	}
+	c, at, err := h.client.opts.Connector.Named(h.who, h.method, name)
+	if err != nil {
+		return err
+	}
+	h.direct, h.at, h.cache = direct{c, at}, at, false
+	h.used = append(h.used, c) // whatever is said of the address from now on is masked
+	return nil
+}
+
+// atAddress reports whether the hop's host is the one of the connection that the program named.
+func (h *hops) atAddress() bool {
+	return h.direct.at != nil && h.at.Scheme == h.direct.at.Scheme && h.at.Host == h.direct.at.Host
+}
+
+// host is the hop's host as Effects have it: a connection that is an address stands for its own.
+func (h *hops) host() string {
+	if h.atAddress() {
+		return agent.ConnectionScheme + ":" + h.direct.connection.Name()
+	}
+	return agent.HostOf(h.at)
+}
+
+// connect returns the connection that the hop's address goes through, nil for none.
+func (h *hops) connect() Connection {
+	switch c := h.client.opts.Connector; {
+	case h.atAddress():
+		return h.direct.connection
+	case c != nil:
+		return c.Connect(h.who, h.method, h.at)
+	}
+	return nil
 }
 
 // own returns the hop's connection as long as the request is the program's own: on the host that the program named, or where the same connection names both
@@ -150,14 +205,20 @@ func (h *hops) read(ctx context.Context, answer *http.Response) (*recurgent.Resp
 			raw = c.Mask(ctx, raw)
 		}
 	}
+	r := h.response(ctx, answer, body, raw)
+	h.note.describe(r)
+	return r, nil
+}
+
+// response is the answer with a body and without echoes of credentials in the rest.
+func (h *hops) response(ctx context.Context, answer *http.Response, body, raw []byte) *recurgent.Response {
 	r := response(answer, body, raw)
 	header := make(map[string]string, len(r.Header))
 	for name, value := range r.Header {
 		header[h.mask(ctx, name)] = h.mask(ctx, value)
 	}
 	r.Header = header
-	h.note.describe(r)
-	return r, nil
+	return r
 }
 
 func (h *hops) mask(ctx context.Context, s string) string {

@@ -16,10 +16,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
+// errNoAddress is the answer of connectors whose connections all have hosts.
+var errNoAddress = deny("no connection is an address")
+
 // grants is a connector whose one connection grants methods on hosts and signs nothing.
 type grants struct {
 	hosts, methods []string
 	header         string // for idempotency keys
+}
+
+func (*grants) Named(Caller, string, string) (Connection, *url.URL, error) {
+	return nil, nil, errNoAddress
 }
 
 func (g *grants) Connect(_ Caller, _ string, at *url.URL) Connection {
@@ -232,6 +239,10 @@ func TestNoHeaderMakesAGetAWrite(t *testing.T) {
 
 // byRole has a connection for each role that it names.
 type byRole map[string]Connection
+
+func (byRole) Named(Caller, string, string) (Connection, *url.URL, error) {
+	return nil, nil, errNoAddress
+}
 
 func (b byRole) Connect(who Caller, _ string, _ *url.URL) Connection { return b[who.Role] }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"syscall"
@@ -84,6 +85,33 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t *Transport) Permit(u *url.URL) error {
 	_, err := t.permit(u)
 	return err
+}
+
+// Scheme returns how addresses of the host begin, a pattern of connections: https://, http:// or, where either may be, http(s)://. Of a host that only
+// this machine or its network knows, with a port, it is http://: certificates are rare there.
+func (t *Transport) Scheme(host string) string {
+	p, err := ParseHost(host)
+	if err != nil {
+		return "https://"
+	}
+	may := func(scheme string) bool {
+		u := &url.URL{Scheme: scheme, Host: strings.Replace(host, "*.", "any.", 1)}
+		return p.Matches(u) && t.Permit(u) == nil && p.rule.port != schemePorts[otherScheme[scheme]]
+	}
+	switch local := p.rule.port != "" && localHost(p.rule.host); {
+	case !may("http"):
+		return "https://"
+	case !may("https") || local:
+		return "http://"
+	}
+	return "http(s)://"
+}
+
+var otherScheme = map[string]string{"http": "https", "https": "http"}
+
+func localHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && (ip.IsLoopback() || ip.IsPrivate()) || err != nil && !strings.Contains(host, ".")
 }
 
 // Close drops what the transport keeps.

@@ -146,6 +146,11 @@ func (o *Operator) secretOf(c, old *agent.Connection, q ConnectionPut) (given bo
 		if err := connections.CheckSecret(*q.Secret); err != nil {
 			return false, err
 		}
+		if c.Auth.Type == agent.AuthURL {
+			if err := connections.CheckAddress(c, *q.Secret); err != nil {
+				return false, err
+			}
+		}
 		if c.Auth.Sealed, err = o.o.Secrets.Seal(c.Name, *q.Secret); err != nil {
 			return false, fmt.Errorf("%w: %w", ErrNoSeal, err)
 		}

@@ -123,7 +123,9 @@ type Tool struct {
 // Connection is an external API for which the daemon holds a credential.
 type Connection struct {
 	Name, Description string
-	Hosts, Methods    []string
+	Addresses         []string // how addresses begin, such as https://api.example.org
+	Methods           []string
+	Whole             bool // Addresses has the one address that there is, connection:NAME
 }
 
 // File is a file that an argument refers to.

@@ -40,7 +40,7 @@ func cases() map[string]Input {
 		"forge-bare": {Kind: provider.KindForge, Role: "calculator", Method: "add", Args: []json.RawMessage{json.RawMessage("2"), json.RawMessage("3")}, Dialect: dialect},
 		"forge-full": {Kind: provider.KindForge, Role: "movie finder", Method: "find", Args: []json.RawMessage{json.RawMessage(`"action"`)}, Kwargs: json.RawMessage(`{"limit":5,"api_key":"[masked]"}`),
 			Contract: movie, Dialect: dialect, Patterns: []string{"fetch: seen 3 of the last 5 calls"},
-			Connections: []Connection{{"weather", "forecasts: /forecast?city=NAME", []string{"api.example.org"}, []string{"GET"}}, {"books", "", []string{"*.books.example.org", "127.0.0.1:8080"}, []string{"GET", "POST"}}}, ContextKeys: map[string]string{"seen": "array of {id: number, title: string}", "cart": "object"}, HistoryInput: true,
+			Connections: []Connection{{"weather", "forecasts: /forecast?city=NAME", []string{"https://api.example.org"}, []string{"GET"}, false}, {"books", "", []string{"https://*.books.example.org", "http://127.0.0.1:8080"}, []string{"GET", "POST"}, false}, {"alerts", "", []string{"connection:alerts"}, []string{"POST"}, true}}, ContextKeys: map[string]string{"seen": "array of {id: number, title: string}", "cart": "object"}, HistoryInput: true,
 			KnownTools:    []Tool{{Role: "page reader", Purpose: "read pages", Methods: []string{"text(url: string) -> string, the text of a page", "links"}, Deliverable: json.RawMessage(`{"type":"string"}`)}, {Role: "clock"}, {Role: "movie finder", Purpose: movie.Purpose, Methods: []string{"count"}, Deliverable: movie.Deliverable}},
 			HistoryCount:  17,
 			HistoryLatest: []HistoryRecord{{"call_1", "user", "find", "ok", "", "find(wish: string) -> {movies, status}"}, {"call_2", "user", "find", "error", "low_utility", ""}, {"call_3", "user", "seen=", "ok", "", ""}}},
@@ -151,7 +151,7 @@ func TestElements(t *testing.T) {
 	in := Input{Kind: provider.KindRepair, Role: "R&D <role>x</role>", Method: "a<b", Args: []json.RawMessage{json.RawMessage(`"` + evil + `"`), json.RawMessage(`{"b": 1.0, "a": 9007199254740993}`)},
 		Kwargs: json.RawMessage(`{"k": "é <x> & \u003c"}`), FailedCode: "package tool // " + evil, FailureClass: "intrinsic", FailureMessage: said("broke: " + evil + "\n\tat <x>"),
 		FailureMetadata: map[string]any{"x": evil}, Feedback: said(evil), Patterns: []string{evil}, HistoryCount: 1, ContextKeys: map[string]string{evil: "string"},
-		Connections: []Connection{{evil, evil, []string{evil}, []string{evil}}}, KnownTools: []Tool{{Role: evil, Purpose: evil, Methods: []string{evil}, Deliverable: quoted}}, HistoryLatest: []HistoryRecord{{evil, evil, evil, evil, evil, evil}},
+		Connections: []Connection{{evil, evil, []string{evil}, []string{evil}, true}}, KnownTools: []Tool{{Role: evil, Purpose: evil, Methods: []string{evil}, Deliverable: quoted}}, HistoryLatest: []HistoryRecord{{evil, evil, evil, evil, evil, evil}},
 		Contract: &agent.Contract{Purpose: evil, Deliverable: json.RawMessage(`{"title":` + string(quoted) + `}`), Acceptance: quoted}}
 	messages := Program(in)
 	var all strings.Builder

@@ -66,7 +66,7 @@ func TestShortRequests(t *testing.T) {
 		in.Examples = []Example{{Args: quoted, Expect: quoted, Note: text}, {Args: quoted, Expect: quoted}}
 		for i := range 14 {
 			in.KnownTools = append(in.KnownTools, Tool{Role: fmt.Sprint("tool ", i), Purpose: text, Methods: []string{text, text}, Deliverable: quoted})
-			in.Connections = append(in.Connections, Connection{Name: fmt.Sprint("c", i), Description: text, Hosts: []string{text}})
+			in.Connections = append(in.Connections, Connection{Name: fmt.Sprint("c", i), Description: text, Addresses: []string{text}})
 			in.Turns = append(in.Turns, Turn{Method: "ask", Args: quoted, Value: quoted})
 			in.HistoryTurns = append(in.HistoryTurns, provider.Message{Role: "user", Content: text})
 		}

@@ -57,7 +57,7 @@ func TestStepsOfTheAsker(t *testing.T) {
 		t.Error("a verdict in force is withdrawn with the right to operate only")
 	}
 	in.Call.Log.Verdict, in.Artifact.Verdicts[0].State = "", agent.ExampleProposed // the log names verdicts in force
-	if x := Explain(in); !withdraws(Asker{Call: true}) || !strings.Contains(x.Text(nil), "judgement: it was proposed that it is right, and nobody who may operate has decided") {
+	if x := Explain(in); !withdraws(Asker{Call: true}) || !strings.Contains(x.Text(nil), "judgement: somebody proposed that it is right; nobody who may operate has decided yet") {
 		t.Errorf("a proposal: %+v\n%s", x.Next, x.Text(nil))
 	}
 	if steps := Explain(in).Next; slices.ContainsFunc(steps, func(s Step) bool { return string(s.Body) == `{"verdict":"right"}` }) {
@@ -93,14 +93,14 @@ func TestWhatFollowsFromAnotherPolicy(t *testing.T) {
 		name, flip, want string
 		change           func(e *agent.LogEntry, p *agent.Policy)
 	}{
-		{"a first program", "approval_required", "with approval_required=true a program that is written waits for a person's approval", func(e *agent.LogEntry, _ *agent.Policy) {
+		{"a first program", "approval_required", "with approval_required=true the program that the model wrote would have waited for a person's approval", func(e *agent.LogEntry, _ *agent.Policy) {
 			e.ProgramSource, e.Selection = agent.SourceGenerated, agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}
 		}},
-		{"one that waits", "approval_required", "with approval_required=false the program that was written answers without a person's approval", func(e *agent.LogEntry, p *agent.Policy) {
+		{"one that waits", "approval_required", "with approval_required=false the program that the model wrote would have answered without a person's approval", func(e *agent.LogEntry, p *agent.Policy) {
 			p.ApprovalRequired = true
 			e.ProgramSource, e.Selection, e.OutcomeStatus, e.OutcomeErrorType = agent.SourceNone, agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}, agent.StatusError, agent.ErrDenied
 		}},
-		{"a repaired one", "repair_enabled", "with repair_enabled=false when it fails a new program is written, instead of a repaired one", func(e *agent.LogEntry, _ *agent.Policy) {
+		{"a repaired one", "repair_enabled", "with repair_enabled=false when it failed the model would have written a new program instead of repairing it", func(e *agent.LogEntry, _ *agent.Policy) {
 			e.ProgramSource, e.Generation = agent.SourceRepaired, "gen-2"
 		}},
 	} {
@@ -113,7 +113,7 @@ func TestWhatFollowsFromAnotherPolicy(t *testing.T) {
 			continue
 		}
 		row := x.Counterfactuals[i].Then + "\n"
-		if page := x.Text(nil); !strings.Contains(x.Summary, c.want) || !strings.Contains(page, "; "+row) || strings.Contains(x.Summary, "No single switch") {
+		if page := x.Text(nil); !strings.Contains(x.Summary, c.want) || !strings.Contains(page, ": "+row) || strings.Contains(x.Summary, "No other setting") {
 			t.Errorf("%s:\n%s", c.name, page)
 		}
 	}
@@ -140,7 +140,7 @@ func TestNothingRan(t *testing.T) {
 		return slices.ContainsFunc(x.Checks, func(c Check) bool { return c.Name == "confinement" })
 	}
 	x := Explain(in)
-	if confined(x) || x.Cost.Money != nil || !strings.Contains(x.Summary, "4 model requests without a report of the tokens") || strings.Contains(x.Summary, "EUR") {
+	if confined(x) || x.Cost.Money != nil || !strings.Contains(x.Summary, "4 model requests. The server did not report their tokens") || strings.Contains(x.Summary, "EUR") {
 		t.Errorf("got %+v\n%s", x.Cost, x.Summary)
 	}
 	in.Call.Log.Role = "" // as that of a prediction outside of sessions

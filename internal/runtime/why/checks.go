@@ -3,7 +3,6 @@ package why
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -24,32 +23,34 @@ func checks(in *Input) []Check {
 	add := func(name, result, detail string) { list = append(list, Check{name, result, detail}) }
 	for i := range e.AttemptFailures {
 		f := &e.AttemptFailures[i]
-		add(stageCheck(f.Stage), failed, "attempt "+word(f.AttemptID)+": "+word(f.ErrorType))
+		add(stageCheck(f.Stage), failed, "the attempt "+word(f.AttemptID)+" ended in "+word(f.ErrorType))
 	}
 	written := e.ProgramSource == agent.SourceGenerated || e.ProgramSource == agent.SourceRepaired
 	if written && e.CodeChecksum != "" {
-		add("gate", passed, "the program that was written uses only what is allowed")
+		add("gate", passed, "the new program uses only what is allowed")
 	}
 	if fixes := fixesOf(in); len(fixes) > 0 {
 		quotes := make([]string, min(len(fixes), maxFixesShown))
 		for i := range quotes {
 			quotes[i] = quoted(fixes[i])
 		}
-		add("fixes", passed, plural(len(fixes), "place", "places")+" of the text that the model wrote were corrected before it was checked: "+strings.Join(quotes, ", "))
+		add("fixes", passed, fixed(len(fixes))+" in what the model wrote and corrected before the check: "+strings.Join(quotes, ", "))
 	}
 	switch {
+	case !e.ContractValidationApplied && (e.ContractSource == "none" || e.ContractSource == ""):
+		add("contract", none, "the call had no contract")
 	case !e.ContractValidationApplied:
-		add("contract", none, "there was no contract, or no value to check")
+		add("contract", none, "there was no value to check against the contract")
 	case e.ContractValidationPassed:
 		add("contract", passed, "the value keeps the contract ("+word(e.ContractSource)+")")
 	default:
-		add("contract", failed, quoted(e.ContractValidationMismatch))
+		add("contract", failed, "the value breaks the contract: "+quoted(e.ContractValidationMismatch))
 	}
 	if e.ProgramSource != agent.SourceNone && e.ProgramSource != "" {
 		list = append(list, examples(in, written))
 	}
 	if e.WeakSuccess {
-		add("achievement", failed, "the value says of itself that it achieved little: "+quoted(strings.Join(e.WeakSuccessReasons, ", ")))
+		add("achievement", failed, "the value counts as a weak success: "+quoted(strings.Join(e.WeakSuccessReasons, ", ")))
 	}
 	switch e.Verdict {
 	case agent.VerdictRight:
@@ -58,19 +59,19 @@ func checks(in *Input) []Check {
 		add("judgement", failed, "a person said that it is wrong")
 	default:
 		if v := in.Artifact.Verdict(e.CallID); v != nil {
-			add("judgement", none, "it was proposed that it is "+word(v.Verdict)+", and nobody who may operate has decided")
+			add("judgement", none, "somebody proposed that it is "+word(v.Verdict)+"; nobody who may operate has decided yet")
 		} else {
 			add("judgement", none, "nobody has judged it")
 		}
 	}
 	if e.CorrectedBy != "" {
-		add("repeated question", failed, "it was asked again soon, by "+word(e.CorrectedBy))
+		add("repeated question", failed, "it was asked again soon after, by "+word(e.CorrectedBy))
 	}
 	if e.BeyondManifest != nil {
-		add("effects", failed, "the program reached, or tried to reach, what the manifest of its method lacks")
+		add("effects", failed, "the program reached, or tried to reach, what is not in the manifest of its method")
 	}
 	if e.SandboxLevel != "" && ran(e) {
-		add("confinement", passed, "level "+word(e.SandboxLevel))
+		add("confinement", passed, "the program ran confined, level "+word(e.SandboxLevel))
 	}
 	return list
 }
@@ -103,12 +104,12 @@ func fixesOf(in *Input) []string {
 
 // examples says what the examples of the method meant to the program.
 func examples(in *Input, written bool) Check {
-	c := Check{Name: "examples", Result: none, Detail: "none were kept of the method"}
+	c := Check{Name: "examples", Result: none, Detail: "the method had none"}
 	before, of := 0, ""
 	if in.Artifact != nil {
 		for _, x := range in.Artifact.Examples {
 			if x.CallID == in.Call.Log.CallID {
-				of = "; one kept now is of this call"
+				of = "; this call has become one since"
 			}
 			if x.State == agent.ExampleActive && x.CreatedAt.Before(began(&in.Call.Log)) {
 				before++
@@ -118,17 +119,21 @@ func examples(in *Input, written bool) Check {
 	switch n := plural(before, "example", "examples"); {
 	case before == 0:
 	case written && in.Call.Log.Generation != "":
-		c.Result, c.Detail = passed, "the program was kept, so that it holds what was expected then; kept of that: "+n
+		c.Result, c.Detail = passed, "the new program was kept, so it holds the examples of then; of these "+n+" "+verb(before, "is", "are")+" still kept"
 	default:
-		c.Detail = "kept now, of before the call: " + n + "; a program of a model is held to them before it is kept, and not at each call"
+		c.Detail = "the method had " + n + "; what a model writes is held to them before it is kept, and not at each call"
 	}
 	c.Detail += of
 	return c
 }
 
-func plural(n int, one, many string) string {
+func verb(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + one
+		return one
 	}
-	return strconv.Itoa(n) + " " + many
+	return many
+}
+
+func fixed(n int) string {
+	return plural(n, "slip was", "slips were") + " found"
 }

@@ -48,10 +48,10 @@ func next(in *Input) []Step {
 		s.add("see what was spent, and the caps", "GET", "/v1/usage", "", "recurgentd usage")
 	}
 	if e.ParentCallID != "" {
-		s.add("why the call above it ended as it did", "GET", "/v1/calls/"+url.PathEscape(e.ParentCallID)+"/why", "", "recurgentd why "+Argument(e.ParentCallID))
+		s.add("see why the call that made this one ended as it did", "GET", "/v1/calls/"+url.PathEscape(e.ParentCallID)+"/why", "", "recurgentd why "+Argument(e.ParentCallID))
 	}
 	if e.CorrectedBy != "" {
-		s.add("why the question was asked again", "GET", "/v1/calls/"+url.PathEscape(e.CorrectedBy)+"/why", "", "recurgentd why "+Argument(e.CorrectedBy))
+		s.add("see why the question was asked again", "GET", "/v1/calls/"+url.PathEscape(e.CorrectedBy)+"/why", "", "recurgentd why "+Argument(e.CorrectedBy))
 	}
 	return s.list
 }

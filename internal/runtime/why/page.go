@@ -75,7 +75,7 @@ func (x *Explanation) sections() []section {
 		reached = append(reached, done(d.Kind, d.Target, d.Status, d.Error, d.Again))
 	}
 	for _, d := range x.Delegated {
-		row := "call " + word(d.Role) + "." + word(d.Method) + ", " + word(d.CallID) + ": " + word(d.Status)
+		row := "called " + word(d.Role) + "." + word(d.Method) + ", " + word(d.CallID) + ": " + word(d.Status)
 		if d.ErrorType != "" {
 			row += ", " + word(d.ErrorType)
 		}
@@ -84,26 +84,33 @@ func (x *Explanation) sections() []section {
 	for _, c := range x.Checks {
 		checks = append(checks, fmt.Sprintf("%-6s  %s: %s", c.Result, c.Name, c.Detail))
 	}
-	for _, c := range x.Counterfactuals {
-		row := c.Switch + "=" + value(c.Value) + ": " + c.decision() + ", since " + reasonWords(c.Reason)
+	for i := range x.Counterfactuals {
+		c := &x.Counterfactuals[i]
+		row := x.setting(c) + ": "
 		switch {
-		case c.Then != "":
-			row += "; " + c.Then
-		case !c.Changes:
-			row += " (no change)"
+		case c.Changes && restates(c.Reason):
+			row += c.would()
+		case c.Changes:
+			row += c.would() + ", because " + reasonWords(c.Reason)
+		case c.Then == "":
+			row += "no change"
 		}
+		if c.Changes && c.Then != "" {
+			row += "; "
+		}
+		row += c.Then
 		policies = append(policies, row)
 	}
 	for _, s := range x.Next {
 		next = append(next, s.Name+": "+s.request())
 	}
 	add("What else there was", others)
-	add("What it reached", reached)
-	add("What it noted", x.Notes)
+	add("What it fetched and called", reached)
+	add("What its program noted", x.Notes)
 	add("What was checked", checks)
 	add("With another policy", policies)
 	add("What to do next", next)
-	add("Not known any more", x.NotRecorded)
+	add("What is not known any more", x.NotRecorded)
 	return all
 }
 
@@ -120,7 +127,7 @@ func done(kind, target string, status int, errorType string, again bool) string 
 		row += ", " + word(errorType)
 	}
 	if again {
-		row += ", asked before and answered the same"
+		row += ", asked before with the same answer"
 	}
 	return row
 }

@@ -17,28 +17,28 @@ func (x *Explanation) program(in *Input) {
 			usage := g.ForgeUsage
 			x.Selection.Trigger, x.Cost.Forge = g.Trigger, &usage
 		} else {
-			x.note("the program that answered, " + word(e.Generation) + ": it is not kept any more")
+			x.note("the program " + word(e.Generation) + ", which answered, is not kept any more")
 		}
 	}
 	switch {
 	case x.Selection.Decision == agent.DecideNone:
 		return
 	case a == nil && (e.Generation != "" || e.Selection.Generation != ""):
-		x.note("the programs of the method: none is kept any more, so that the selection cannot be run again")
+		x.note("no program of the method is kept any more, so what other settings would have led to cannot be computed")
 		return
 	}
 	past, complete := Recall(e, a, in.Select)
 	if !past.known {
-		x.note("the checked part of the contract: no kept program was made for it")
+		x.note("the contract is not known in full: no program that was made for it is kept")
 	}
 	again := past.Under(in.Policy)
 	x.Selection.Again = &again
 	x.Selection.Same = Same(again, e.Selection)
 	if !in.PolicyKnown {
-		x.note("the policy when the call began: the selection is run again with the one of now")
+		x.note("the policy of that time is not known: what other settings would have led to is computed with that of now")
 	}
 	if !complete || !x.Selection.Same {
-		x.note("the health, pins, approvals and quarantine of programs when the call began: the selection is run again with those of now")
+		x.note("the health, pins, approvals and quarantine of that time are not known: what other settings would have led to is computed with those of now")
 	}
 	q := past.input
 	q.Policy = in.Policy
@@ -57,13 +57,13 @@ func (x *Explanation) then(name string, p *agent.Policy, d agent.Selection, e *a
 	written := e.ProgramSource == agent.SourceGenerated || e.ProgramSource == agent.SourceRepaired
 	switch {
 	case name == "approval_required" && p.ApprovalRequired && written && d.Decision != agent.DecideRefuse:
-		return "a program that is written waits for a person's approval"
+		return "the program that the model wrote would have waited for a person's approval"
 	case name == "approval_required" && !p.ApprovalRequired && e.ProgramSource == agent.SourceNone && e.Generation != "":
-		return "the program that was written answers without a person's approval"
+		return "the program that the model wrote would have answered without a person's approval"
 	case name == "repair_enabled" && !p.RepairEnabled && e.ProgramSource == agent.SourceRepaired && d.Decision == agent.DecideRun:
-		return "when it fails a new program is written, instead of a repaired one"
+		return "when it failed the model would have written a new program instead of repairing it"
 	case name == "repair_enabled" && p.RepairEnabled && x.Selection.Trigger == "regenerate:repair_disabled":
-		return "when it fails it is repaired before a new program is written"
+		return "when it failed the model would have tried to repair it first"
 	}
 	return ""
 }
@@ -130,7 +130,7 @@ func (x *Explanation) others(in *Input, q runtime.SelectInput) {
 func (x *Explanation) whyNot(in *Input, q runtime.SelectInput, g *agent.Generation) string {
 	was := q.Artifact
 	if g.Aside {
-		return "it was written for one call under a switch of the policy, and is not used for others"
+		return "it was written for one call while a switch of the policy was on, and answers no others"
 	}
 	as := *was
 	as.CurrentID = g.ID
@@ -140,15 +140,15 @@ func (x *Explanation) whyNot(in *Input, q runtime.SelectInput, g *agent.Generati
 	case d.Decision != agent.DecideRun:
 		return reasonWords(d.Reason)
 	case d.Generation != g:
-		return "it does not match the contract of the call, or another one had come further in its lifecycle"
+		return "it does not fit the contract of the call, or another one had proved itself longer"
 	case was.Pinned && g.ID != current:
 		return "a person had pinned " + word(current)
 	case g.ID != current:
 		return word(current) + " was the current program" + x.because(was.Find(current))
 	case x.Status != agent.StatusOK:
-		return "it was the current program, and did not answer"
+		return "it was the current program and did not answer"
 	}
-	return "it was the current program, and another one answered"
+	return "it was the current program, but another one answered"
 }
 
 // because says why a generation was made.
@@ -156,7 +156,7 @@ func (x *Explanation) because(g *agent.Generation) string {
 	if g == nil || g.Trigger == "" {
 		return ""
 	}
-	return ", made by " + word(g.Trigger)
+	return " (made by " + word(g.Trigger) + ")"
 }
 
 // asOf is the artifact as the call found it, nil where there was none: without the generations that were made since, and with the flags

@@ -194,9 +194,9 @@ func (x *Explanation) gone(in *Input) {
 	e := &in.Call.Log
 	switch {
 	case in.Call.Effects == nil && e.ReplayableReason != "" && e.ProgramSource != agent.SourceNone && e.ProgramSource != "":
-		x.note("what the program asked of its host: " + e.ReplayableReason)
+		x.note("what its program fetched and called is not kept: " + e.ReplayableReason)
 	case in.Call.Outcome == nil:
-		x.note("the value, and what the program asked of its host: both have expired")
+		x.note("the value has expired, with what its program fetched and called")
 	}
 }
 
@@ -207,7 +207,7 @@ func candidates(e *agent.LogEntry) []Candidate {
 	list := []Candidate{}
 	for i := range e.AttemptFailures {
 		f := &e.AttemptFailures[i]
-		list = append(list, Candidate{Attempt: f.AttemptID, Stage: f.Stage, WhyNot: stageWords(f.Stage) + ": " + word(f.ErrorType) + ", " + quoted(f.ErrorMessage)})
+		list = append(list, Candidate{Attempt: f.AttemptID, Stage: f.Stage, WhyNot: stageWords(f.Stage) + " (" + word(f.ErrorType) + "): " + quoted(f.ErrorMessage)})
 	}
 	return list
 }
@@ -225,9 +225,9 @@ func tools(in *Input) []Tool {
 		}
 	}
 	for _, m := range in.Methods {
-		why := "another method: the call named " + word(in.Call.Log.Method)
+		why := "the call asked for " + word(in.Call.Log.Method)
 		if called[m] {
-			why += "; its program called this one"
+			why += ", whose program called this one"
 		}
 		if m != in.Call.Log.Method && len(list) < maxTools {
 			list = append(list, Tool{m, why})

@@ -38,8 +38,8 @@ func TestOpsFromForgingToCorrection(t *testing.T) {
 	p.sees("h1:has-text('tax.net')", "ol.stages >> text=Forging", ".badge:text-is('running')")
 	other.sees("tr:has-text('tax.net') .badge:text-is('running')", "tr:has-text('tax.net'):has-text('Forging')")
 	m.Release()
-	p.sees("pre >> text=600", ".badge:text-is('ok')", "text=A model was to write a program")
-	other.sees("tr:has-text('tax.net') .badge:text-is('ok')")
+	p.sees("pre >> text=600", ".badge:text-is('ok')", "text=A program that was written for this call, gen-1, answered.")
+	other.sees("tr:has-text('tax.net') .badge:text-is('ok')", "tr:has-text('tax.net') code.value:text-is('600')")
 
 	p.click(button("Wrong …"))
 	p.fill("textarea", "700")

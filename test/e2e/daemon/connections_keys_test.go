@@ -29,7 +29,7 @@ func TestPromptNamesConnections(t *testing.T) {
 	if value, _ := r.Outcome.Value.(map[string]any); value["status"] != 401.0 {
 		t.Errorf("stranger: %+v", r.Outcome)
 	}
-	line := "- weather: GET of " + a.host() + ": forecasts by city"
+	line := "- weather: GET of http://" + a.host() + ": forecasts by city"
 	for i, want := range []bool{false, true, false} {
 		q := m.Questions()[i]
 		if got := strings.Contains(q.User, line); got != want || strings.Contains(q.User, "<connections>") != want {

@@ -31,7 +31,7 @@ func TestNotesOfPrograms(t *testing.T) {
 			t.Errorf("the caller sees %s", text)
 		}
 		page := string(d.Send(http.MethodGet, "/v1/calls/"+got.CallID+"/why", nil, map[string]string{"Accept": "text/plain"}).Body)
-		if !strings.Contains(page, "What it noted\n  3 rows for ") {
+		if !strings.Contains(page, "What its program noted\n  3 rows for ") {
 			t.Errorf("why:\n%.1500s", page)
 		}
 	}

@@ -23,7 +23,7 @@ func TestKindsOfCalls(t *testing.T) {
 	if len(x.Delegated) != 1 || x.Delegated[0].Method != "add" || len(x.Effects) != 1 {
 		t.Fatalf("nested: %+v, %+v", x.Delegated, x.Effects)
 	}
-	says(t, page, "call calculator.add, "+x.Delegated[0].CallID+": ok", "2 model requests and 30 tokens with those of the calls below it")
+	says(t, page, "called calculator.add, "+x.Delegated[0].CallID+": ok", "2 model requests and 30 tokens with those of the calls below it")
 	_, page = explained(d, x.Delegated[0].CallID)
 	says(t, page, "recurgentd why "+nests.CallID)
 
@@ -45,12 +45,12 @@ func TestKindsOfCalls(t *testing.T) {
 	}
 
 	_, page = explained(d, d.Call(s, "name=", "x").CallID)
-	says(t, page, "No program was needed: a setter changes the context of the session.")
+	says(t, page, "It needed no program: the call changes the context of its session.")
 
 	judged := d.Call(s, "m", 7)
 	d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+judged.CallID+"/verdict", map[string]any{"verdict": "right"})
 	_, page = explained(d, judged.CallID)
-	says(t, page, "a person said that it is right", "recurgentd verdict "+judged.CallID+" --drop", "one kept now is of this call")
+	says(t, page, "a person said that it is right", "recurgentd verdict "+judged.CallID+" --drop", "this call has become one since", "A person has judged it right")
 
 	if r := d.Send(http.MethodGet, "/v1/calls/call_06gzqwq081srb0e6zx42fm96t4/why", nil, nil); r.Status != http.StatusNotFound {
 		t.Errorf("no such call: %d %s", r.Status, r.Body)
@@ -74,7 +74,7 @@ func TestRunningCall(t *testing.T) {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	x, page := explained(d, accepted.CallID)
-	says(t, page, "r.m is under way since", "It has not ended", "POST /v1/calls/"+accepted.CallID+"/cancel {}")
+	says(t, page, "r.m has been running since", "Until then it can be canceled.", "POST /v1/calls/"+accepted.CallID+"/cancel {}")
 	if x.Status != "running" || len(x.Counterfactuals) > 0 {
 		t.Errorf("running: %+v", x)
 	}

@@ -38,7 +38,7 @@ func TestOutage(t *testing.T) {
 	got := d.Call(d.Session("r"), "m", 1)
 	d.WantError(got, "provider")
 	x, page := explained(d, got.CallID)
-	says(t, page, "A model was to write a program: no program was stored.", "provider")
+	says(t, page, "No program answered. The model was asked for a new program because the method had none.", "Check the model with recurgentd doctor", "provider")
 	if strings.Contains(page, "passed  confinement") {
 		t.Errorf("nothing ran, and was confined:\n%s", page)
 	}
@@ -56,7 +56,7 @@ func TestErasedCall(t *testing.T) {
 	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/sessions/"+s, nil)
 	x, page := explained(d, got.CallID)
 	for range 2 {
-		says(t, page, "What was asked is not kept.")
+		says(t, page, "The arguments are not kept any more.")
 		if strings.Contains(page, "a-word-of-the-session") || strings.Contains(page, s) {
 			t.Errorf("the page names what was of the session:\n%s", page)
 		}

@@ -24,7 +24,7 @@ func TestPrediction(t *testing.T) {
 		t.Fatalf("%s", r.Body)
 	}
 	x, page := explained(d, got.CallID)
-	says(t, page, "No program was selected: a prediction asks the model itself.")
+	says(t, page, "It needed no program: a prediction asks the model itself.")
 	if x.Cost.Usage.ModelRequests != 1 || x.Cost.Usage.PromptTokens == 0 || len(x.Alternatives) > 0 || len(x.Counterfactuals) > 0 || x.Selection.Generation != "" {
 		t.Errorf("the prediction: %+v, %+v, %+v, %+v", x.Selection, x.Cost, x.Alternatives, x.Counterfactuals)
 	}

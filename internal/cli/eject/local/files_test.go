@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,5 +72,70 @@ func TestFiles(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(dir, c.made)); err != nil || string(text) != c.content {
 			t.Errorf("%s: got %q, %v", c.made, text, err)
 		}
+	}
+}
+
+// fetchesTwice fetches a file, and answers with its text and that of one that it makes.
+func fetchesTwice(call *recurgent.Call) (any, error) {
+	f, err := call.FetchFile(call.Arg(0, "url").(string))
+	if err != nil {
+		return nil, err
+	}
+	text, err := call.OpenText(f)
+	if err != nil {
+		return nil, err
+	}
+	fetched, err := io.ReadAll(text)
+	if err != nil {
+		return nil, err
+	}
+	own, err := call.Create("own.txt", "text/plain")
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprint(own, "own")
+	if err := own.Close(); err != nil {
+		return nil, err
+	}
+	made, err := call.ReadFile(own)
+	return []any{string(fetched), string(made), f}, err
+}
+
+// Ejected programs fetch files into the directory, and read them; in tests they have those of the recorded call.
+func TestFetchFile(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/a.csv" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, "M\xfcller")
+	}))
+	defer s.Close()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	p := Program{Role: "r", Method: "get", Run: fetchesTwice}
+	host := &Host{Programs: []Program{p}, Files: root, Download: Download}
+	get := func(path string) Outcome {
+		return host.Call(Request{Method: "get", Args: []json.RawMessage{json.RawMessage(`"` + s.URL + path + `"`)}})
+	}
+	if got := get("/a.csv"); string(got.Value) != `["Müller","own",{"$file":"a.csv"}]` {
+		t.Errorf("got %s", got)
+	}
+	if got := get("/none"); got.ErrorType != "not_found" {
+		t.Errorf("of a page that is not there: %s", got)
+	}
+	host.Download = nil
+	if got := get("/a.csv"); got.ErrorType != "denied" {
+		t.Errorf("without a download: %s", got)
+	}
+	tape := `{"asks":[{"op":"fetch_file","params":{"url":"http://x/a.csv"},"result":{"file":"file_1","sha256":"","bytes":7,"name":"a.csv","media_type":"text/csv","status":200,"raw":"TfxsbGVy"}},
+		{"op":"create","params":{"name":"own.txt","media_type":"text/plain"},"result":{"file":"file_2","sha256":"","bytes":3}}]}`
+	c := Case{Args: []json.RawMessage{json.RawMessage(`"http://x/a.csv"`)}, Effects: json.RawMessage(tape), Expect: Expectation{Value: json.RawMessage(`["Müller","own",{"$file":"file_1"}]`)}}
+	if err := Check([]Program{p}, p, c); err != nil {
+		t.Errorf("recorded: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"net/url"
 	"strings"
 )
 
@@ -196,4 +197,31 @@ func (f *flows) addresses(e ast.Expr, depth int) []text {
 		return unknown()
 	}
 	return out
+}
+
+// connection begins the address of a connection whose secret is the address: connection:NAME.
+const connection = "connection:"
+
+// originOf is the scheme and the host of an address; "" where it has none. known says that no more of the text can change it.
+// A connection that is an address is its own origin.
+func originOf(t text) (origin string, known bool) {
+	if name, ok := strings.CutPrefix(t.begins, connection); ok && t.whole && name != "" && !strings.ContainsAny(name, "/ ?#%") {
+		return t.begins, true
+	}
+	scheme, rest, ok := strings.Cut(t.begins, "://")
+	if scheme = strings.ToLower(scheme); !ok || scheme != "http" && scheme != "https" {
+		return "", t.whole
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		if !t.whole {
+			return "", false
+		}
+		end = len(rest)
+	}
+	u, err := url.Parse(scheme + "://" + rest[:end])
+	if err != nil || u.Hostname() == "" || strings.ContainsAny(u.Host, "%{}<> ") {
+		return "", t.whole
+	}
+	return scheme + "://" + u.Host, true
 }

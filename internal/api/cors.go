@@ -1,0 +1,70 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rs/cors"
+)
+
+// AnyOrigin among the origins of Options stands for every web page.
+const AnyOrigin = "*"
+
+// corsAge is how many seconds a browser may keep the answer to a preflight request. Browsers keep none for longer than two hours.
+const corsAge = 7200
+
+// exposed are the headers of replies that pages of other origins may read, beside those that every page may.
+var exposed = []string{"Content-Disposition", "Content-Range", "ETag", "Idempotent-Replayed", "Location", "Mcp-Session-Id", "Preference-Applied", "RateLimit", "RateLimit-Policy",
+	headerAuditHead, headerAuditID, "Recurgent-Outcome", replicaHeader, "Recurgent-Spend", "Retry-After", "WWW-Authenticate", "X-Request-Id"}
+
+// CheckOrigin returns an error for what no browser sends as the origin of a page. AnyOrigin and "null" are none.
+func CheckOrigin(origin string) error {
+	u, err := url.Parse(origin)
+	if err != nil {
+		return err
+	}
+	if u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.ToLower(origin) != origin || strings.Contains(origin, "*") {
+		return errors.New("an origin has a scheme and a host, in small letters and without a path")
+	}
+	if port := u.Port(); u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" || strings.HasSuffix(u.Host, ":") {
+		return fmt.Errorf("browsers leave the port of %s out", u.Scheme)
+	}
+	return nil
+}
+
+// trust has the check of origins let pass what pages of these origins send.
+func (s *server) trust(origins []string) error {
+	if slices.Contains(origins, AnyOrigin) {
+		s.origin = nil
+		return nil
+	}
+	for _, o := range origins {
+		if err := s.origin.AddTrustedOrigin(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crossOrigin returns the handler, with the headers by which browsers let pages of those origins use it. Their requests carry tokens in headers,
+// never cookies or what else a browser adds by itself. The console stays as it is: it is loaded from the daemon's own origin only.
+func crossOrigin(h http.Handler, origins []string) http.Handler {
+	if len(origins) == 0 {
+		return h
+	}
+	open := cors.New(cors.Options{
+		AllowedOrigins: origins, AllowedHeaders: []string{"*"}, ExposedHeaders: exposed, MaxAge: corsAge, AllowPrivateNetwork: true,
+		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
+	}).Handler(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" || r.URL.Path == "/ui" || strings.HasPrefix(r.URL.Path, "/ui/") {
+			h.ServeHTTP(w, r)
+			return
+		}
+		open.ServeHTTP(w, r)
+	})
+}
