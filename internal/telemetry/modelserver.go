@@ -3,6 +3,8 @@ package telemetry
 import (
 	"net/url"
 	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
 )
 
 // modelServers are the hosts whose gen_ai.provider.name the semantic conventions of OpenTelemetry give. A host that begins with a dot stands for all below it.
@@ -33,4 +35,12 @@ func ModelServer(baseURL string) string {
 		return "aws.bedrock"
 	}
 	return host
+}
+
+// serverName returns the attribute of a server of that name, none for "". Who appends to it gets a list of its own.
+func serverName(name string) []attribute.KeyValue {
+	if name == "" {
+		return nil
+	}
+	return []attribute.KeyValue{attribute.String("gen_ai.provider.name", name)}
 }

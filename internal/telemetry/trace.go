@@ -64,7 +64,7 @@ func (o TraceOptions) validate() error {
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
-	server   string // of models
+	server   []attribute.KeyValue // of models: its name, or none
 }
 
 // NewTracer makes a Tracer. It does not wait for the collector.
@@ -83,7 +83,7 @@ func NewTracer(ctx context.Context, o TraceOptions) (*Tracer, error) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(newSender(exporter, o)), sdktrace.WithResource(about), sdktrace.WithIDGenerator(ids{}))
-	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/recurgentd/recurgentd", trace.WithInstrumentationVersion(o.Version)), server: o.Server}, nil
+	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/recurgentd/recurgentd", trace.WithInstrumentationVersion(o.Version)), server: serverName(o.Server)}, nil
 }
 
 func newExporter(ctx context.Context, o TraceOptions) (sdktrace.SpanExporter, error) {
@@ -200,10 +200,7 @@ func (s *Span) Ask(model string, at time.Time) *Span {
 		return nil
 	}
 	q := s.child("chat "+model, trace.SpanKindClient, at)
-	q.span.SetAttributes(attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", model))
-	if s.tracer.server != "" {
-		q.span.SetAttributes(attribute.String("gen_ai.provider.name", s.tracer.server))
-	}
+	q.span.SetAttributes(append(s.tracer.server, attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", model))...)
 	return q
 }
 
