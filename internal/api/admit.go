@@ -85,12 +85,12 @@ func (w *reply) needs(scope access.Scope) error {
 func (s *server) authenticate(w *reply, r *http.Request) (access.Principal, error) {
 	token, ok := bearer(r)
 	if !ok {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd"`)
+		w.Header().Set("WWW-Authenticate", s.challenge(r, ""))
 		return access.Principal{}, fault(codeUnauthenticated, "the request carries no access token", "")
 	}
 	who, err := s.o.Auth.Authenticate(r.Context(), token)
 	if errors.Is(err, access.ErrUnknown) {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="invalid_token"`)
+		w.Header().Set("WWW-Authenticate", s.challenge(r, `, error="invalid_token"`))
 		return who, fault(codeUnauthenticated, whyUnknown(err), "")
 	}
 	return who, err

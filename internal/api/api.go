@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -25,14 +24,13 @@ import (
 
 // server answers requests. Its fields are set once by New.
 type server struct {
-	o        Options
-	log      zerolog.Logger
-	hosts    map[string]bool
-	origin   *http.CrossOriginProtection   // nil: pages of every origin may ask
-	problems map[string]prometheus.Counter // by code
-	fixed    fixedHeaders
-	replies  *replies
-	shares   *shares
+	o       Options
+	log     zerolog.Logger
+	hosts   map[string]bool
+	origin  *http.CrossOriginProtection // nil: pages of every origin may ask
+	fixed   fixedHeaders
+	replies *replies
+	shares  *shares
 
 	table *table // of operations
 
@@ -66,7 +64,7 @@ func newServer(o Options) (*server, error) {
 		return nil, err
 	}
 	s := &server{o: o, started: o.Now(), log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
-		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), shares: newShares(o),
+		replies: newReplies(o.MaxReplies, replyTurn), shares: newShares(o),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
 			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
 	s.docs = sync.OnceValues(func() (docsPage, error) { return newDocsPage(o.OpenAPI) })
@@ -79,9 +77,6 @@ func newServer(o Options) (*server, error) {
 	}
 	if err := s.trust(o.Origins); err != nil {
 		return nil, err
-	}
-	for _, k := range problemKinds() {
-		s.problems[k.code] = o.Metrics.Problem(k.code)
 	}
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)

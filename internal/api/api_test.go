@@ -177,6 +177,8 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", "/readyz", "", 200},
 		{"GET", "/metrics", "", 200},
 		{"GET", "/openapi.yaml", "", 200},
+		{"GET", "/.well-known/oauth-protected-resource", "", 404},
+		{"GET", "/.well-known/oauth-protected-resource/mcp", "", 404},
 		{"GET", "/docs", "", 200},
 		{"GET", "/problems/not_found", "", 200},
 		{"GET", "/", "", 404},

@@ -132,6 +132,7 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.messageID = mcp.MessageID(data)
 	for _, scope := range mcp.Needs(data) {
 		if err := w.needs(scope); err != nil {
 			return err

@@ -63,7 +63,7 @@ func (s *server) routes() *table {
 	add("getHistory", access.Read, "GET /v1/sessions/{id}/history", s.getHistory)
 	add("getMethod", access.Read, "GET /v1/sessions/{id}/methods/{method}", s.getResponds)
 	add("callFunction", access.Call, "POST /v1/functions/{name}", s.postFunction, jsonBody, calling)
-	add("mcp", byMessage, "POST /mcp", s.postMCP, jsonBody, streaming, calling)
+	add("mcp", byMessage, "POST "+mcpPath, s.postMCP, jsonBody, streaming, calling)
 
 	add("listCalls", access.Read, "GET /v1/calls", s.listCalls)
 	add("getCall", access.Read, "GET /v1/calls/{call_id}", s.getCall)
@@ -157,6 +157,8 @@ func (s *server) routes() *table {
 	add("openapi", anyone, "GET /openapi.yaml", s.openAPI)
 	add("getDocs", anyone, "GET /docs", s.getDocs)
 	add("getProblem", anyone, "GET /problems/{code}", s.problemPage)
+	add("getProtectedResource", anyone, "GET "+protectedPath, s.getProtectedResource)
+	add("getProtectedResourceOfMCP", anyone, "GET "+protectedPath+mcpPath, s.getProtectedResource)
 	add("home", anyone, "GET /", s.home)
 	add("enterConsole", anyone, "GET /ui", s.toConsole)
 	add("getConsole", anyone, "GET /ui/", s.consolePage)

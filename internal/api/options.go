@@ -23,6 +23,8 @@ type Options struct {
 	Auth  access.Authenticator
 	Hosts []string // more host names, without port: that of the listen address
 
+	Issuer string // URL of the issuer whose tokens Auth takes; "" for none
+
 	// Origins are those whose pages may use the interface from a browser, as browsers send them, or AnyOrigin. With none, only the console may.
 	Origins []string
 

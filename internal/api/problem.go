@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/cluster"
+	"github.com/recurgentd/recurgentd/internal/mcp"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -183,6 +184,9 @@ func (s *server) fail(w *reply, r *http.Request, err error) {
 	s.write(w, r, p)
 }
 
+// mcpPath is where MCP is served.
+const mcpPath = "/mcp"
+
 func (s *server) write(w *reply, r *http.Request, p *Problem) {
 	p.Instance, p.RequestID = r.URL.EscapedPath(), w.requestID
 	p.shorten()
@@ -191,11 +195,15 @@ func (s *server) write(w *reply, r *http.Request, p *Problem) {
 		p.Meta = nil // what the runtime returned beside the problem cannot be encoded; the problem itself always can
 		body, _ = json.Marshal(p)
 	}
-	if c := s.problems[p.Code]; c != nil {
-		c.Inc()
+	if _, known := kindOf(p.Code); known {
+		s.o.Metrics.Problem(p.Code)
 	}
 	if p.retry != "" {
 		w.Header().Set("Retry-After", spread(p))
+	}
+	if r.URL.Path == mcpPath { // its clients read JSON-RPC
+		mcp.WriteError(w, p.Status, w.messageID, p.Detail, body)
+		return
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)

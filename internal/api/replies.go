@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"time"
@@ -35,6 +36,7 @@ type reply struct {
 	length    [1]string        // of the body, as a header's values
 	body      []byte           // of the request, as it came; kept where it may have to be forwarded
 	left      *store.Receipt   // of the audit entry; nil where the operation leaves none
+	messageID json.RawMessage  // of the message of MCP; nil where it has none, or before it was read
 }
 
 // act has the request act for that principal.

@@ -164,7 +164,11 @@ func TestScopesOfParts(t *testing.T) {
 			o.Namespaces.(*one).mcp = http.NotFoundHandler()
 		})
 		got := g.ask(c.method, c.path, c.body, token)
-		if got.status != c.status || c.status == 403 && got.json(t)["missing"] != c.missing {
+		problem := got.json(t)
+		if fault, ok := problem["error"].(map[string]any); ok {
+			problem, _ = fault["data"].(map[string]any)
+		}
+		if got.status != c.status || c.status == 403 && problem["missing"] != c.missing {
 			t.Errorf("%s with %s: %s %s: %d %s", c.scopes, c.body, c.method, c.path, got.status, got.body)
 		}
 	}

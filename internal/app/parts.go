@@ -69,6 +69,9 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 	}
 	to := *o.Traces
 	to.Metrics, to.Logger, to.Version = m, a.log, version
+	if o.Provider != "replay" { // it asks nobody
+		to.Server = telemetry.ModelServer(o.OpenAIBaseURL)
+	}
 	tracer, err := telemetry.NewTracer(ctx, to)
 	if err != nil {
 		return nil, err
@@ -222,7 +225,7 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	w := api.DefaultOptions()
 	w.Namespaces, w.Metrics, w.Registry, w.Logger = a.spaces, m, registry, a.log
 	w.Auth, w.Hosts, w.Origins, w.OpenAPI = o.Auth, o.AllowedHosts, o.CORSOrigins, openapi.OpenAPI
-	w.MetricsPublic = o.MetricsPublic
+	w.MetricsPublic, w.Issuer = o.MetricsPublic, o.OIDCIssuer
 	w.Cluster = a.spaces.parts.cluster
 	w.Forward = cmp.Or(o.ReplicaMove, w.Forward)
 	return api.New(w)

@@ -6,13 +6,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/access"
@@ -108,17 +107,17 @@ func quietly(o Options) Options {
 
 // bridge serves until the agent closes stdin or a signal comes.
 func bridge(ctx context.Context, sh Shell, o Options) error {
-	err := mcp.Bridge(ctx, mcp.BridgeOptions{Client: &sdk.IOTransport{Reader: io.NopCloser(sh.Stdin), Writer: nopWriteCloser{sh.Stdout}, MaxLineLength: 8 << 20},
-		URL: o.URL + "/mcp", HTTP: &http.Client{Transport: identified{client.Transport(o.roots), o.Token, o.Namespace}}, Version: app.ReadBuild().Version, Logger: newLogger(o, sh)})
-	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
+	// An agent that goes has its calls finished: a write to its closed pipe must not end the daemon that makes them.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+	err := mcp.Bridge(ctx, mcp.BridgeOptions{In: sh.Stdin, Out: sh.Stdout, URL: o.URL + "/mcp", HTTP: &http.Client{Transport: identified{client.Transport(o.roots), o.Token, o.Namespace}},
+		Logger: newLogger(o, sh)})
+	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
-
-type nopWriteCloser struct{ io.Writer }
-
-func (nopWriteCloser) Close() error { return nil }
 
 // identified adds the access token and the namespace to each request.
 type identified struct {

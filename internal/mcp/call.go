@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -38,14 +41,7 @@ func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.C
 	if err := nameSession(req, &q); err != nil {
 		return nil, err
 	}
-	token := req.Params.GetProgressToken()
-	var res runtime.CallResult
-	var err error
-	if token == nil {
-		res, err = s.o.Runtime.Call(ctx, q)
-	} else {
-		res, err = s.follow(ctx, req, q)
-	}
+	res, err := s.perform(ctx, req, q)
 	if err != nil {
 		return nil, rpcError(err)
 	}
@@ -66,51 +62,73 @@ func nameSession(req *sdk.CallToolRequest, q *runtime.CallRequest) error {
 	return nil
 }
 
-// errNoResult is our own fault: a call that was taken must end in a result.
-var errNoResult = errors.New("a call ended without a result")
+// beat is how often a client hears that its call goes on, at the least.
+const beat = 8 * time.Second
 
-// follow makes the call while its stages are sent as progress. Where the request is canceled, so is the call.
-func (s *Server) follow(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest) (runtime.CallResult, error) {
-	var stages *progress.Log // of the call from its beginning, however soon it ends
-	q.Follow = func(l *progress.Log) { stages = l }
-	id, done, err := s.o.Runtime.Start(q)
-	if err != nil {
-		return runtime.CallResult{}, err
-	}
-	watching, stop := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		report(watching, req, stages)
-	}()
-	defer func() {
-		stop()
-		<-watched
-	}()
-	select {
-	case res := <-done:
-		if len(res.Body) == 0 {
-			return res, cmp.Or(res.Err, errNoResult)
+// perform makes the call, while its client hears of it: by progress where the request has a token, else by comments of its stream. The client's
+// notifications/cancelled cancels the call. Of a client that goes without a word the runtime finishes what a model is asked for.
+func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest) (runtime.CallResult, error) {
+	asked := requestOf(ctx)
+	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(asked.why(ctx)) })()
+	var say func(words string) error // of the goroutine below
+	if token := req.Params.GetProgressToken(); token != nil {
+		sent := 0.0
+		say = func(words string) error {
+			sent++
+			return req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: sent, Message: words})
 		}
-		<-watched // a result is the last message of its request
-		return res, nil
-	case <-ctx.Done():
-		_ = s.o.Runtime.Cancel(context.WithoutCancel(ctx), id, owner(ctx)) // it has ended meanwhile
-		return runtime.CallResult{}, context.Cause(ctx)
 	}
+	var watching sync.WaitGroup
+	q.Follow = func(stages *progress.Log) { // of the call from its beginning, however soon it ends
+		watching.Go(func() { report(ctx, stages, asked, say, func() { cancel(interrupt.ErrCanceled) }) })
+	}
+	q.Outlives = true
+	res, err := s.o.Runtime.Call(call, q)
+	cancel(nil)
+	watching.Wait() // a result is the last message of its request
+	return res, err
 }
 
-// report sends the stages of a call as progress until it ends.
-func report(ctx context.Context, req *sdk.CallToolRequest, stages *progress.Log) {
-	sent := 0.0
-	_ = stages.Follow(ctx, 0, func(e progress.Event) error { // who listens no longer needs no progress
-		words := stage(e)
-		if words == "" {
-			return nil
+// report says the stages of a call as they come, and at each beat what goes on, until the call has ended. Where say is nil the stream of the reply is
+// kept alive only. cancel is called when the client cancels the call.
+func report(ctx context.Context, stages *progress.Log, asked *request, say func(words string) error, cancel func()) {
+	began, now := time.Now(), ""
+	pulse := time.NewTicker(beat)
+	defer pulse.Stop()
+	canceled := asked.canceled
+	for n := 0; ; {
+		events, wait, ended := stages.Next(n)
+		n += len(events)
+		for _, e := range events {
+			words := stage(e)
+			if now = cmp.Or(words, now); words != "" && say != nil {
+				_ = say(words) // who listens no longer needs no progress
+			}
 		}
-		sent++
-		return req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: sent, Message: words})
-	})
+		if ended {
+			return
+		}
+		if wait == nil {
+			continue
+		}
+		select {
+		case <-wait:
+		case <-pulse.C:
+			switch {
+			case say != nil:
+				_ = say(fmt.Sprintf("%s (%d s so far)", cmp.Or(now, "the call is under way"), int(time.Since(began).Seconds())))
+			case asked.out != nil:
+				asked.out.live()
+			}
+		case <-canceled:
+			canceled = nil
+			cancel()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // stage describes a stage of a call; "" for what is none.
@@ -198,8 +216,11 @@ func faultText(err error) string {
 	return text
 }
 
-// checked returns the arguments if they are JSON as strict as that of the REST interface; nil for none.
-func checked(arguments json.RawMessage) ([]byte, error) {
+// checked returns the arguments if they are JSON as strict as that of the REST interface, or the text of such; nil for none.
+func checked(arguments json.RawMessage) (json.RawMessage, error) {
+	if text, ok := strict.String(arguments); ok {
+		arguments = json.RawMessage(text)
+	}
 	if len(arguments) == 0 || string(arguments) == "null" {
 		return nil, nil
 	}

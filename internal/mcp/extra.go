@@ -22,39 +22,37 @@ import (
 // An extraTool is a tool that is no method.
 type extraTool struct {
 	tool *sdk.Tool
+	of   *catalog.Tool // reads its arguments
 	run  func(s *Server, ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error)
 }
 
-// listed is the extra tool that is added anew to have the SDK notify subscribers; see Bridge.
+// listed is the extra tool that is added anew to have the SDK notify subscribers.
 const listed = "find_tools"
 
-// extraTools returns the tools beside the methods. Their names have no "__", so no method's tool is called so.
+// extraTools returns the tools beside the methods, which lists begin with. Their names have no "__", so no method's tool is called so.
 func extraTools() []extraTool {
-	schema := func(required string, properties ...string) json.RawMessage {
-		return json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` + required + `]}`)
+	tools := []extraTool{{of: catalog.CallInSession, run: (*Server).callMethod}, {of: catalog.FindTools, run: (*Server).findTools},
+		{of: catalog.JudgeCall, run: (*Server).judgeCall}, {of: catalog.NewSession, run: (*Server).newSession}}
+	for i := range tools {
+		t := &tools[i]
+		t.tool = &sdk.Tool{Name: t.of.Name, Description: t.of.Description, InputSchema: t.of.Parameters}
+		switch t.of {
+		case catalog.CallInSession:
+			t.tool.OutputSchema = outputSchema(nil)
+		case catalog.FindTools:
+			t.tool.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}
+		}
 	}
-	return []extraTool{
-		{&sdk.Tool{Name: "call_method", Description: catalog.CallMethod.Description,
-			InputSchema: schema(`"role","method"`, `"role":{"type":"string","description":"Who is asked, such as calculator."}`, `"method":{"type":"string","description":"What is asked, such as add."}`,
-				`"args":{"type":"array","description":"The arguments by position.","items":{}}`, `"kwargs":{"type":"object","description":"The arguments by name.","properties":{}}`,
-				`"session_id":{"type":"string","description":"The conversation that the call is part of."}`, `"timeout_ms":{"type":"integer","minimum":1,"maximum":3600000}`),
-			OutputSchema: outputSchema(nil)}, (*Server).callMethod},
-		{&sdk.Tool{Name: listed, Description: catalog.FindTools.Description, InputSchema: catalog.FindTools.Parameters,
-			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}}, (*Server).findTools},
-		{&sdk.Tool{Name: "judge_call", Description: "Say that the answer of a call was right or wrong. A wrong one with an expected value has the program corrected.",
-			InputSchema: schema(`"call_id","verdict"`, `"call_id":{"type":"string","description":"As the result of the call has it."}`, `"verdict":{"type":"string","enum":["right","wrong"]}`,
-				`"expected":{"description":"The right value, for a wrong answer."}`, `"expected_error_type":{"type":"string","description":"The right error, such as not_found."}`, `"note":{"type":"string","description":"Why, in at most 4096 bytes."}`)},
-			(*Server).judgeCall},
-		{&sdk.Tool{Name: "new_session", Description: "Begin a conversation. Calls that name its id share a memory, and see what earlier ones did.",
-			InputSchema: schema(`"role"`, `"role":{"type":"string","description":"Who is asked where a call names nobody."}`, `"context":{"type":"object","description":"The memory to begin with.","properties":{}}`)},
-			(*Server).newSession},
-	}
+	return tools
 }
 
 // extra makes the handler of an extra tool.
 func (s *Server) extra(t extraTool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		arguments, err := checked(req.Params.Arguments)
+		if err == nil {
+			arguments, err = t.of.Object(arguments, catalog.Plain)
+		}
 		if err != nil {
 			return refused(err), nil
 		}

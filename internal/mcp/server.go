@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -33,8 +32,6 @@ import (
 // Runtime is what the server asks of the daemon.
 type Runtime interface {
 	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
-	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
-	Cancel(ctx context.Context, callID, actor string) error
 	CallOwner(ctx context.Context, callID string) (string, error)
 	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
 	Judge(ctx context.Context, callID string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error)
@@ -54,7 +51,8 @@ type Server struct {
 	log zerolog.Logger
 	mcp *sdk.Server
 
-	extras map[string]bool // names of the tools that are no methods; set once by New
+	requests requests
+	extras   map[string]bool // names of the tools that are no methods; set once by New
 
 	once sync.Once // begins watching the catalog
 	end  context.CancelFunc
@@ -74,7 +72,7 @@ func New(o Options) (*Server, error) {
 	if o.Runtime == nil || o.Tools == nil || o.Version == "" {
 		return nil, errors.New("mcp: Runtime, Tools and Version are required")
 	}
-	s := &Server{o: o, log: o.Logger, extras: map[string]bool{}}
+	s := &Server{o: o, log: o.Logger, extras: map[string]bool{}, requests: requests{now: time.Now}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.mcp = newSDKServer(o.Version, o.Logger)
 	for _, t := range extraTools() {
@@ -132,13 +130,6 @@ func reader(ctx context.Context) agent.Reader {
 
 func operates(ctx context.Context) bool { return principal(ctx).Scopes.Has(access.Operate) }
 
-// Handler serves streamable HTTP. It checks neither access nor Host and Origin: its caller does. Bodies are bounded by
-// maxBody bytes.
-func (s *Server) Handler(maxBody int64) http.Handler {
-	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.mcp }, &sdk.StreamableHTTPOptions{
-		Stateless: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true, Logger: quiet(s.log)})
-}
-
 // answer answers what is about methods: which of them are tools depends on who asks, and the SDK has one list for all. It has the extra tools.
 func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
@@ -151,7 +142,7 @@ func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 				return completed(call.Session, result), err
 			}
 		}
-		if method == "subscriptions/listen" {
+		if method == methodListen {
 			s.once.Do(s.watch)
 		}
 		return next(ctx, method, req)
@@ -266,7 +257,7 @@ func (s *Server) run(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallTo
 		return failed(tool, err), nil
 	}
 	q := runtime.CallRequest{Role: tool.Role, Method: tool.Method, Owner: owner(ctx), Operates: operates(ctx)}
-	if q.Args, q.Kwargs, err = tool.Arguments(json.RawMessage(object), catalog.Plain); err != nil {
+	if q.Args, q.Kwargs, err = tool.Arguments(object, catalog.Plain); err != nil {
 		return failed(tool, err), nil
 	}
 	return s.call(ctx, req, q, tool)

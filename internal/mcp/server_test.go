@@ -31,31 +31,19 @@ type fake struct {
 
 func (f *fake) CallOwner(context.Context, string) (string, error) { return "ann", nil }
 
+// Call makes a call that has ended before anybody can look for it.
 func (f *fake) Call(_ context.Context, q runtime.CallRequest) (runtime.CallResult, error) {
 	f.asked = q
-	body := fmt.Sprintf(`{"call_id":"call_1","session_id":%q,"outcome":{"status":"ok","ok":true,"value":%s,"tool_role":%q,"method_name":%q},"program":{"source":"persisted"}}`, q.SessionID, f.value, q.Role, q.Method)
-	return runtime.CallResult{Body: []byte(body)}, f.err
-}
-
-// Start makes a call that has ended before anybody can look for it.
-func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, error) {
-	stages, done := &progress.Log{}, make(chan runtime.CallResult, 1)
 	if f.err != nil {
-		return "", nil, f.err
+		return runtime.CallResult{}, f.err
 	}
+	stages := &progress.Log{}
 	q.Follow(stages)
 	stages.Add(progress.Running, struct{}{})
 	stages.End()
-	res, _ := f.Call(context.Background(), q)
-	if f.ended != nil {
-		res = runtime.CallResult{Err: f.ended}
-	}
-	done <- res
-	close(done)
-	return "call_1", done, nil
+	body := fmt.Sprintf(`{"call_id":"call_1","session_id":%q,"outcome":{"status":"ok","ok":true,"value":%s,"tool_role":%q,"method_name":%q},"program":{"source":"persisted"}}`, q.SessionID, f.value, q.Role, q.Method)
+	return runtime.CallResult{Body: []byte(body)}, f.ended
 }
-
-func (f *fake) Cancel(context.Context, string, string) error { return nil }
 
 func (f *fake) CreateSession(context.Context, runtime.SessionRequest) (agent.Session, error) {
 	return agent.Session{}, f.err

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// Call runs a call and returns once its commit is durable; its session's next call begins earlier, when it has its place in the order. ctx ends with the client, and the call is then canceled.
+// Call runs a call and returns once its commit is durable; its session's next call begins earlier, when it has its place in the order. ctx ends with the client, and the call is then canceled, unless q.Outlives says otherwise.
 // An error means that no call took place and nothing was recorded.
 //
 // The phases, each a function that takes the value of the one before:

@@ -77,6 +77,54 @@ func TestLifetimeEnds(t *testing.T) {
 	}
 }
 
+// A call for which a model was asked outlives its client, however late somebody waits for its end, and nobody else.
+func TestLifetimeOutlivesItsClient(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("gone")
+	for name, c := range map[string]struct {
+		asked bool
+		cause error
+		end   func(l *lifetime)
+		want  error // nil: it goes on
+	}{
+		"its client goes":                       {true, nil, func(*lifetime) {}, nil},
+		"its client goes before a model writes": {false, nil, func(*lifetime) {}, context.Canceled},
+		"who ends it says why":                  {true, gone, func(*lifetime) {}, gone},
+		"canceled":                              {true, nil, func(l *lifetime) { l.cancel(interrupt.ErrCanceled) }, interrupt.ErrCanceled},
+		"time is over":                          {true, nil, func(*lifetime) { time.Sleep(time.Minute) }, interrupt.ErrCallTimeout},
+	} {
+		for _, waited := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				client, leave := context.WithCancelCause(t.Context())
+				defer leave(nil)
+				var asked atomic.Bool
+				var l, nested lifetime
+				l.begin(client, time.Minute)
+				l.stays = &asked
+				defer l.cancel(nil)
+				nested.begin(&l, 0)
+				defer nested.cancel(nil)
+				if waited {
+					context.AfterFunc(&nested, func() {})
+				}
+				asked.Store(c.asked)
+				leave(c.cause)
+				synctest.Wait()
+				c.end(&l)
+				synctest.Wait()
+				for what, ctx := range map[string]context.Context{"it": &l, "a nested one": &nested} {
+					if got := ctx.Err(); (got == nil) != (c.want == nil) {
+						t.Errorf("%s, waited %v: %s: %v", name, waited, what, got)
+					}
+					if got := context.Cause(ctx); c.want != nil && !errors.Is(got, c.want) {
+						t.Errorf("%s, waited %v: %s: the cause is %v, want %v", name, waited, what, got, c.want)
+					}
+				}
+			})
+		}
+	}
+}
+
 // A call that nobody waits for allocates nothing for its context.
 func TestLifetimeIsFree(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())

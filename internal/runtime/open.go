@@ -83,6 +83,7 @@ type opened struct {
 type tree struct {
 	made    atomic.Int32 // nested calls
 	refused atomic.Bool  // one refusal is on record
+	written atomic.Bool  // a model was asked for a program
 	usage   agent.Usage  // of the nested calls; written by the goroutine that runs the tree
 	writes  fetch.Ledger // of all of them; used by that goroutine
 }
@@ -125,6 +126,9 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 		return nil, nil, CallResult{}, err
 	}
 	c.life.begin(ctx, cmp.Or(q.Timeout, r.o.CallTimeout))
+	if q.Outlives {
+		c.life.stays = &c.tree.written
+	}
 	if err := r.begin(&c.life, c, q.Ephemeral); err != nil {
 		c.life.cancel(nil)
 		c.leaveRoom()

@@ -29,6 +29,7 @@ type CallRequest struct {
 	Contract  *agent.Contract // over the session's and the registry's, by top-level key; nil for none
 	History   json.RawMessage // the history input; nil for none
 	Timeout   time.Duration   // of the whole call; 0 is the default, 10 minutes
+	Outlives  bool            // once a model was asked for a program, the call goes on when its client goes without a word, so that the program is kept
 
 	Owner          string // the access token's name, "local" without
 	Operates       bool   // SessionID may be another's

@@ -101,6 +101,7 @@ func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Sp
 		key += "\x00" + rec.id
 	}
 	rec.progress.Add(progress.Forging, map[string]any{"kind": q.kind, "trigger": q.trigger})
+	rec.tree.written.Store(true)
 	w := writer{selected: rec.selected, guardrails: rec.budgets.guardrail, earlier: rec.trail.failures, span: span, res: forgeResult{owner: rec.owner}}
 	fl, leader, leave := rec.r.flights.join(rec.r.life, key, func(fctx context.Context, spent *meter) forgeResult {
 		w.spent = spent

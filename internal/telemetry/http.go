@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ func (m *Metrics) newHTTP(f factory) {
 		m.waiting.WithLabelValues(cause)
 	}
 	m.problems = f.counterVec("recurgent_http_problems_total", "HTTP requests that were refused, by the problem's code.", "problem")
+	m.problems.WithLabelValues(alerting)
 }
 
 // ThrottleReasons are the values of the label reason of recurgent_throttled_total: what a principal, or an owner, had too much of.
@@ -38,37 +40,59 @@ func WaitCauses() []string { return []string{"concurrency", "replies"} }
 // Waiting returns the gauge of one of WaitCauses.
 func (m *Metrics) Waiting(cause string) prometheus.Gauge { return m.waiting.WithLabelValues(cause) }
 
-// Route is the metrics of one route of the API.
+// alerting is the code of which an alert looks for the first problem: a counter that begins with it would not have risen.
+const alerting = "queue_full"
+
+// Route is the metrics of one route of the API. Each appears when it first counts: most routes of most daemons are never asked for.
 type Route struct {
-	inFlight prometheus.Gauge
-	requests [5]prometheus.Counter // by class of status
-	duration prometheus.Observer   // nil for streams
+	metrics         *Metrics
+	pattern, method string
+	stream          bool
+
+	requests [5]atomic.Pointer[prometheus.Counter] // by class of status; nil: none yet
+	duration atomic.Pointer[prometheus.Observer]   // likewise; of streams never
 }
 
 // Route returns the metrics of a route pattern and a method, both from the API's fixed table. stream says that its
 // requests last as long as the client likes and have no duration worth observing.
 func (m *Metrics) Route(pattern, method string, stream bool) *Route {
-	r := &Route{inFlight: m.httpInFlight}
-	for i := range r.requests {
-		r.requests[i] = m.httpRequests.WithLabelValues(pattern, method, strconv.Itoa(i+1)+"xx")
-	}
-	if !stream {
-		r.duration = m.httpDuration.WithLabelValues(pattern, method)
-	}
-	return r
+	return &Route{metrics: m, pattern: pattern, method: method, stream: stream}
 }
 
+// failed is the class of status of which an alert looks for the first one.
+const failed = 5
+
 // Begin counts a request as being answered.
-func (r *Route) Begin() { r.inFlight.Inc() }
+func (r *Route) Begin() { r.metrics.httpInFlight.Inc() }
 
 // End counts it as answered with the status.
 func (r *Route) End(status int, d time.Duration) {
-	r.inFlight.Dec()
-	r.requests[min(max(status/100, 1), 5)-1].Inc()
-	if r.duration != nil {
-		r.duration.Observe(d.Seconds())
+	r.metrics.httpInFlight.Dec()
+	r.class(min(max(status/100, 1), 5)).Inc()
+	if r.stream {
+		return
 	}
+	duration := r.duration.Load()
+	if duration == nil {
+		made := r.metrics.httpDuration.WithLabelValues(r.pattern, r.method)
+		duration = &made
+		r.duration.Store(duration)
+	}
+	(*duration).Observe(d.Seconds())
 }
 
-// Problem returns the counter of a problem code, from the API's fixed table.
-func (m *Metrics) Problem(code string) prometheus.Counter { return m.problems.WithLabelValues(code) }
+// class returns the counter of a class of status. That of failures appears with the first of any: a rate is seen only of what was there before.
+func (r *Route) class(n int) prometheus.Counter {
+	if c := r.requests[n-1].Load(); c != nil {
+		return *c
+	}
+	c := r.metrics.httpRequests.WithLabelValues(r.pattern, r.method, strconv.Itoa(n)+"xx")
+	r.requests[n-1].Store(&c)
+	if n != failed {
+		r.class(failed)
+	}
+	return c
+}
+
+// Problem counts a problem of that code, one of the API's fixed table.
+func (m *Metrics) Problem(code string) { m.problems.WithLabelValues(code).Inc() }

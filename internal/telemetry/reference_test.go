@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -26,7 +27,7 @@ func metricTable(t *testing.T) string {
 	t.Helper()
 	r := prometheus.NewRegistry()
 	m := New(r, Build{}, "acme")
-	m.Route("/v1/calls", "GET", false)
+	m.Route("/v1/calls", "GET", false).End(200, time.Millisecond)
 	m.Problem("not_found")
 	m.ObserveCall(warmEntry(), Stages{})
 	families, err := r.Gather()

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +62,7 @@ func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) 
 func TestLint(t *testing.T) {
 	t.Parallel()
 	m, r := newMetrics(t)
-	m.Route("/v1/calls", "GET", false)
+	m.Route("/v1/calls", "GET", false).End(200, time.Millisecond)
 	m.Problem("not_found")
 	m.ObserveCall(warmEntry(), Stages{})
 	problems, err := testutil.GatherAndLint(r)
@@ -313,6 +314,63 @@ func TestRoute(t *testing.T) {
 	}
 	if got := value(t, r, "recurgent_http_request_duration_seconds", "method=GET"); got != 1 {
 		t.Errorf("durations = %v, want 1", got)
+	}
+}
+
+// A route stands in the metrics once it is used, by the classes of status that it had and that of failures, which alerts look for.
+func TestRoutesAppearWhenUsed(t *testing.T) {
+	t.Parallel()
+	m, r := newMetrics(t)
+	routes := func() (classes []string) {
+		families, err := r.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() != "recurgent_http_requests_total" {
+				continue
+			}
+			for _, one := range f.GetMetric() {
+				for _, l := range one.GetLabel() {
+					if l.GetName() == "code" {
+						classes = append(classes, fmt.Sprint(l.GetValue(), " ", one.GetCounter().GetValue()))
+					}
+				}
+			}
+		}
+		return classes
+	}
+	route := m.Route("/v1/calls", "GET", false)
+	if got := routes(); len(got) > 0 {
+		t.Errorf("before it is used: %q", got)
+	}
+	if got := value(t, r, "recurgent_http_problems_total"); got != 0 {
+		t.Errorf("%v problems", got)
+	}
+	route.End(200, time.Millisecond)
+	route.End(201, time.Millisecond)
+	if got, want := routes(), []string{"2xx 2", "5xx 0"}; !slices.Equal(got, want) {
+		t.Errorf("used: %q, want %q", got, want)
+	}
+	route.End(503, time.Millisecond)
+	if got, want := routes(), []string{"2xx 2", "5xx 1"}; !slices.Equal(got, want) {
+		t.Errorf("failed: %q, want %q", got, want)
+	}
+}
+
+func TestModelServer(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"https://api.openai.com/v1": "openai", "https://eu.api.openai.com/v1": "openai", "https://API.OpenAI.com:443/v1": "openai", "https://notopenai.com/v1": "notopenai.com",
+		"https://api.openai.com.evil.example/v1": "api.openai.com.evil.example", "https://acme.openai.azure.com/openai/v1?api-version=1": "azure.ai.openai",
+		"https://generativelanguage.googleapis.com/v1beta/openai": "gcp.gemini", "https://us-central1-aiplatform.googleapis.com/v1": "gcp.vertex_ai",
+		"https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1": "aws.bedrock", "https://api.mistral.ai/v1": "mistral_ai", "https://api.x.ai/v1": "x_ai",
+		"https://api.groq.com/openai/v1": "groq", "https://api.deepseek.com": "deepseek", "https://api.cohere.ai/compatibility/v1": "cohere", "https://api.perplexity.ai": "perplexity",
+		"https://api.anthropic.com/v1": "anthropic", "http://127.0.0.1:11434/v1": "127.0.0.1", "http://[::1]:8000/v1": "::1", "http://models.acme.example/v1": "models.acme.example", "": "", "::": "",
+	} {
+		if got := ModelServer(url); got != want {
+			t.Errorf("%s is %q, want %q", url, got, want)
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ type TraceOptions struct {
 	Endpoint string   // base URL of the collector; "" leaves it to the SDK's variables
 	Protocol string   // ProtocolHTTP or ProtocolGRPC
 	Version  string   // of the daemon
+	Server   string   // of models, as ModelServer names it; "" where none is asked
 	Metrics  *Metrics // counts what became of spans; required
 	Logger   zerolog.Logger
 	Queue    int // spans that may wait for the collector; what comes on top is dropped and counted
@@ -63,6 +64,7 @@ func (o TraceOptions) validate() error {
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
+	server   []attribute.KeyValue // of models: its name, or none
 }
 
 // NewTracer makes a Tracer. It does not wait for the collector.
@@ -81,7 +83,7 @@ func NewTracer(ctx context.Context, o TraceOptions) (*Tracer, error) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(newSender(exporter, o)), sdktrace.WithResource(about), sdktrace.WithIDGenerator(ids{}))
-	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/recurgentd/recurgentd", trace.WithInstrumentationVersion(o.Version))}, nil
+	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/recurgentd/recurgentd", trace.WithInstrumentationVersion(o.Version)), server: serverName(o.Server)}, nil
 }
 
 func newExporter(ctx context.Context, o TraceOptions) (sdktrace.SpanExporter, error) {
@@ -120,7 +122,7 @@ type SpanStart struct {
 
 // A Span is one step of a trace. Its methods may be called concurrently; on nil they do nothing.
 type Span struct {
-	tracer trace.Tracer
+	tracer *Tracer
 	span   trace.Span
 }
 
@@ -139,7 +141,7 @@ func (t *Tracer) Start(s SpanStart) *Span {
 		ctx = context.WithValue(ctx, traceIDKey{}, s.TraceID)
 	}
 	_, span := t.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.At), trace.WithSpanKind(kind))
-	return &Span{t.tracer, span}
+	return &Span{t, span}
 }
 
 // remote reads a traceparent whose form has been checked: 00-<trace id>-<span id>-<flags>.
@@ -156,7 +158,7 @@ func remote(traceParent string) trace.SpanContext {
 }
 
 func (s *Span) child(name string, kind trace.SpanKind, at time.Time) *Span {
-	_, span := s.tracer.Start(trace.ContextWithSpan(context.Background(), s.span), name, trace.WithTimestamp(at), trace.WithSpanKind(kind))
+	_, span := s.tracer.tracer.Start(trace.ContextWithSpan(context.Background(), s.span), name, trace.WithTimestamp(at), trace.WithSpanKind(kind))
 	return &Span{s.tracer, span}
 }
 
@@ -198,7 +200,7 @@ func (s *Span) Ask(model string, at time.Time) *Span {
 		return nil
 	}
 	q := s.child("chat "+model, trace.SpanKindClient, at)
-	q.span.SetAttributes(attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", model))
+	q.span.SetAttributes(append(s.tracer.server, attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", model))...)
 	return q
 }
 

@@ -100,7 +100,7 @@ func newTracer(t testing.TB, url, protocol string, queue int, log io.Writer) (*T
 	t.Helper()
 	m, r := newMetrics(t)
 	o := DefaultTraceOptions()
-	o.Endpoint, o.Protocol, o.Metrics, o.Version, o.Queue, o.Logger = url, protocol, m, "v1", queue, zerolog.New(log)
+	o.Endpoint, o.Protocol, o.Metrics, o.Version, o.Queue, o.Logger, o.Server = url, protocol, m, "v1", queue, zerolog.New(log), "mistral_ai"
 	tracer, err := NewTracer(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +157,9 @@ func TestSpansReachTheCollector(t *testing.T) {
 			}
 			if got := attributes(root); got["recurgent.role"] != "a" || got["recurgent.failure_class"] != "intrinsic" || got["error.type"] != "execution" || got["recurgent.generation"] != "gen-1" {
 				t.Errorf("attributes %v", got)
+			}
+			if got := attributes(to.named(t, "chat gpt")); got["gen_ai.provider.name"] != "mistral_ai" || got["gen_ai.request.model"] != "gpt" {
+				t.Errorf("attributes of the question %v", got)
 			}
 			if got := value(t, r, "recurgent_trace_spans_total", "result=sent"); got != 4 {
 				t.Errorf("%v spans counted as sent, want 4", got)

@@ -5252,6 +5252,18 @@ type ProposedContract struct {
 	Proposed Contract `json:"proposed"`
 }
 
+// ProtectedResource Metadata of a protected resource (RFC 9728).
+type ProtectedResource struct {
+	// AuthorizationServers The issuer of --oidc-issuer.
+	AuthorizationServers   []string `json:"authorization_servers"`
+	BearerMethodsSupported []string `json:"bearer_methods_supported"`
+
+	// Resource The address by which the client has reached the daemon, or its /mcp.
+	Resource        string   `json:"resource"`
+	ResourceName    string   `json:"resource_name"`
+	ScopesSupported []string `json:"scopes_supported"`
+}
+
 // PruneReport What went, or would.
 type PruneReport struct {
 	DryRun  bool            `json:"dry_run"`

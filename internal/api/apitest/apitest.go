@@ -239,6 +239,9 @@ func (v *Recorder) note(op string, status int) {
 
 // checkProblem checks a problem detail, described or not.
 func (v *Recorder) checkProblem(res *http.Response, got []byte) error {
+	if res.Request.URL.Path == "/mcp" { // its clients read JSON-RPC
+		return v.doc.bodies.check("/components/schemas/RPCFault", got)
+	}
 	if media := res.Header.Get("Content-Type"); media != "application/problem+json" {
 		return fmt.Errorf("a fault has the type %q, not application/problem+json", media)
 	}

@@ -1,5 +1,7 @@
 package catalog
 
+import "slices"
+
 // Tools in addition to the methods, whose names have "__".
 var (
 	CallMethod = extra("call_method", "Call any method of any role by name. One that does not exist yet is written by a model first, which takes a while. Say what the method does by its name and role.",
@@ -8,6 +10,19 @@ var (
 	FindTools = extra("find_tools", "Search the tools by words. The answer has the name, the description and the schema of each, so that you can call it by its name.",
 		property{"query", true, &shape{kind: "string", description: "Words that say what the tool should do."}},
 		property{"limit", false, &shape{kind: "integer", description: "10 where it is absent.", least: "1", most: "50"}})
+)
+
+// Tools of MCP, which has sessions and verdicts as tools, too.
+var (
+	CallInSession = extra(CallMethod.Name, CallMethod.Description, append(slices.Clip(CallMethod.shape.properties),
+		property{"session_id", false, &shape{kind: "string", description: "The conversation that the call is part of."}},
+		property{"timeout_ms", false, &shape{kind: "integer", least: "1", most: "3600000"}})...)
+	JudgeCall = extra("judge_call", "Say that the answer of a call was right or wrong. A wrong one with an expected value has the program corrected.",
+		property{"call_id", true, &shape{kind: "string", description: "As the result of the call has it."}}, property{"verdict", true, &shape{kind: "string", enum: []string{"right", "wrong"}}},
+		property{"expected", false, &shape{description: "The right value, for a wrong answer."}}, property{"expected_error_type", false, &shape{kind: "string", description: "The right error, such as not_found."}},
+		property{"note", false, &shape{kind: "string", description: "Why, in at most 4096 bytes."}})
+	NewSession = extra("new_session", "Begin a conversation. Calls that name its id share a memory, and see what earlier ones did.",
+		property{"role", true, &shape{kind: "string", description: "Who is asked where a call names nobody."}}, property{"context", false, &shape{kind: "object", description: "The memory to begin with."}})
 )
 
 // Extra lists the tools that lists begin with, in that order. It must not be changed.

@@ -112,7 +112,7 @@ func sentences(a, b string) string {
 // A Form is how arguments may have been written.
 type Form int
 
-// Forms of arguments. In each a list or an object is also read from its JSON text, where the schema takes no text.
+// Forms of arguments. In each a list, an object, a number or a boolean is also read from its JSON text, where the schema takes nothing else.
 const (
 	Plain   Form = iota // as Parameters describes them
 	Sparse              // as Parameters describes them, with null for an optional one that is not given
@@ -152,6 +152,8 @@ func (s *shape) readText(value json.RawMessage, form Form, at string) (json.RawM
 	whole := len(inner) > 0 && strict.Check(inner) == nil
 	list := s.kind == "object" || s.kind == "array"
 	switch {
+	case whole && agent.Kind(inner) == s.scalarKind():
+		return inner, nil
 	case list && whole && agent.Kind(inner) == s.kind:
 		out, _, err := s.read(inner, form, true, at)
 		return out, err
@@ -162,6 +164,17 @@ func (s *shape) readText(value json.RawMessage, form Form, at string) (json.RawM
 		return inner, nil
 	}
 	return value, nil
+}
+
+// scalarKind is the kind of the JSON values of the shape, "" unless they are numbers, or booleans: of these the text can be nothing else.
+func (s *shape) scalarKind() string {
+	switch s.kind {
+	case "integer", "number":
+		return "number"
+	case "boolean":
+		return "boolean"
+	}
+	return ""
 }
 
 func (s *shape) readObject(value json.RawMessage, form Form, at string) (json.RawMessage, error) {

@@ -156,3 +156,23 @@ func TestFormsThatNobodyNamed(t *testing.T) {
 		}
 	}
 }
+
+// A number, a boolean, a list or an object is read from its JSON text where the schema takes nothing else, and a text stays one where it may be meant.
+func TestScalarsAsText(t *testing.T) {
+	t.Parallel()
+	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "n", Type: "number"}, {Name: "i", Type: "integer"}, {Name: "b", Type: "boolean"}, {Name: "o", Type: "object"},
+		{Name: "s", Type: "string"}, {Name: "any"}, {Name: "either", Schema: json.RawMessage(`{"type":["number","string"]}`)}, {Name: "ns", Schema: json.RawMessage(`{"type":"array","items":{"type":"number"}}`)}}}
+	tool := &Tool{takes: f}
+	tool.shape, _ = parameters(f)
+	for in, want := range map[string]string{
+		`{"n":"2.50","i":"9007199254740993","b":"true"}`: `{"n":2.50,"i":9007199254740993,"b":true}`,
+		`{"n":" 2 ","b":"yes","i":"two"}`:                `{"n":2,"b":"yes","i":"two"}`,
+		`{"n":"true","b":"1","o":"[1]"}`:                 `{"n":"true","b":"1","o":"[1]"}`,
+		`{"s":"2","any":"2","either":"2"}`:               `{"s":"2","any":"2","either":"2"}`,
+		`{"ns":"[1,\"2\"]","o":"{\"a\":\"1\"}"}`:         `{"ns":[1,2],"o":{"a":"1"}}`,
+	} {
+		if got, err := tool.Object(json.RawMessage(in), Plain); string(got) != want || err != nil {
+			t.Errorf("%s: %s, %v; want %s", in, got, err, want)
+		}
+	}
+}

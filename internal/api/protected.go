@@ -1,0 +1,45 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/access"
+)
+
+// protectedPath is where clients of OAuth look who gives tokens for this daemon (RFC 9728); that of MCP stands below it.
+const protectedPath = "/.well-known/oauth-protected-resource"
+
+// protectedResource is the metadata of the daemon as an OAuth resource.
+type protectedResource struct {
+	Resource string   `json:"resource"`
+	Servers  []string `json:"authorization_servers"`
+	Scopes   []string `json:"scopes_supported"`
+	Methods  []string `json:"bearer_methods_supported"`
+	Name     string   `json:"resource_name"`
+}
+
+// getProtectedResource says which issuer gives tokens; without one there is nothing to say.
+func (s *server) getProtectedResource(w *reply, r *http.Request) error {
+	if s.o.Issuer == "" {
+		return s.noRoute(w, r)
+	}
+	return s.sendNow(w, http.StatusOK, protectedResource{Resource: origin(r) + strings.TrimPrefix(r.URL.Path, protectedPath), Servers: []string{s.o.Issuer}, Scopes: access.All.Names(),
+		Methods: []string{"header"}, Name: "recurgentd"})
+}
+
+// origin is the scheme and the host by which the client has reached the daemon. What a proxy says of the client's scheme is not believed.
+func origin(r *http.Request) string {
+	if r.TLS == nil {
+		return "http://" + r.Host
+	}
+	return "https://" + r.Host
+}
+
+// challenge is the value of WWW-Authenticate for a refused token, with what else there is to say. Clients of MCP learn from it where to get a token.
+func (s *server) challenge(r *http.Request, more string) string {
+	if s.o.Issuer != "" && r.URL.Path == mcpPath {
+		more += `, resource_metadata="` + origin(r) + protectedPath + mcpPath + `"`
+	}
+	return `Bearer realm="recurgentd"` + more
+}

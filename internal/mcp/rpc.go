@@ -1,0 +1,112 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// A message is one JSON-RPC message. A response has neither method nor fault.
+type message struct {
+	id     json.RawMessage // compact; nil for a notification
+	method string
+	params json.RawMessage
+	batch  bool // it is a list of messages, which the daemon reads
+}
+
+// nullID stands for the id of a message that has none which could be read.
+var nullID = json.RawMessage("null")
+
+// readMessage reads a message as it came. A fault is what is wrong with it, to be answered with the message's id or null.
+func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
+	var in struct {
+		Version *string         `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  json.RawMessage `json:"method"`
+		Params  json.RawMessage `json:"params"`
+		Result  json.RawMessage `json:"result"`
+		Error   json.RawMessage `json:"error"`
+	}
+	data = bytes.TrimSpace(data)
+	var value json.RawMessage
+	if err := json.Unmarshal(data, &value); err != nil {
+		return m, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the message is not JSON: " + err.Error()}
+	}
+	if m.batch = data[0] == '['; m.batch {
+		return m, nil
+	}
+	invalid := func(why string) (message, *jsonrpc.Error) {
+		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message is not a JSON-RPC message: " + why}
+	}
+	if data[0] != '{' {
+		return invalid("it must be an object")
+	}
+	err := json.Unmarshal(data, &in)
+	if string(in.ID) == "null" && in.Method == nil && in.Error != nil {
+		in.ID = nil // of a message whose id could not be read
+	}
+	if len(in.ID) > 0 {
+		var text string
+		var number json.Number
+		if json.Unmarshal(in.ID, &text) != nil && json.Unmarshal(in.ID, &number) != nil || string(in.ID) == "null" {
+			return invalid("id must be a text or a number")
+		}
+		m.id = in.ID
+	}
+	if err != nil || in.Version == nil || *in.Version != "2.0" {
+		return invalid(`jsonrpc must be "2.0"`)
+	}
+	switch {
+	case in.Method == nil && (in.Result != nil || in.Error != nil):
+		return m, nil
+	case in.Method == nil || json.Unmarshal(in.Method, &m.method) != nil || m.method == "":
+		return invalid("method must be a text")
+	}
+	m.params = in.Params
+	return m, nil
+}
+
+// errorMessage is the response that has the error; a nil id is null.
+func errorMessage(id json.RawMessage, e *jsonrpc.Error) []byte {
+	if id == nil {
+		id = nullID
+	}
+	return agent.Encoded(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *jsonrpc.Error  `json:"error"`
+	}{"2.0", id, e})
+}
+
+// WriteError answers a request over HTTP with a JSON-RPC error of that status. The message says what is wrong, and data, which may be nil, more of it. A
+// nil id is null: nobody knows which message it is about.
+func WriteError(w http.ResponseWriter, status int, id json.RawMessage, message string, data json.RawMessage) {
+	writeError(w, status, id, &jsonrpc.Error{Code: codeOf(status), Message: message, Data: data})
+}
+
+func writeError(w http.ResponseWriter, status int, id json.RawMessage, e *jsonrpc.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(errorMessage(id, e), '\n')) // the client is gone: there is nobody to send it to
+}
+
+// codeOf is the code of what a status of HTTP says.
+func codeOf(status int) int64 {
+	switch status {
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusMisdirectedRequest:
+		return jsonrpc.CodeInvalidRequest
+	case http.StatusInternalServerError:
+		return jsonrpc.CodeInternalError
+	}
+	return codeUnavailable
+}
+
+// MessageID returns the id of a message, nil where it has none that could be read.
+func MessageID(data []byte) json.RawMessage {
+	m, _ := readMessage(data)
+	return m.id
+}
