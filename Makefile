@@ -107,7 +107,7 @@ dist: ## release archives for Linux and macOS in dist/, with checksums
 image: ## build the container image recurgentd:dev
 	docker build -t recurgentd:dev .
 
-clients: ## generate clients/go from api/openapi.yaml
+clients: ## generate the types of clients/go from api/openapi.yaml
 	cd clients/go && $(GO) tool -modfile=tools/go.mod oapi-codegen -config api/config.yaml -o api/api.gen.go ../../api/openapi.yaml
 
 clean: ## remove what the targets made

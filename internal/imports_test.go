@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"internal/runtime/gate/rt":         {"internal/runtime/plain", "internal/runtime/recurgent"}, // native executables consist of it too
 	"internal/runtime/fetch":           {"internal/cache", "internal/runtime/charsets", "internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
 	"internal/runtime/connections":     {"internal/beneath", "internal/runtime/fetch", "internal/agent"},
-	"internal/runtime/sandbox":         {"internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
+	"internal/runtime/sandbox":         {"internal/runtime/charsets", "internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
 	"internal/runtime/sandbox/serve":   {"internal/runtime/plain", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
 	"internal/runtime/sandbox/confine": {"internal/runtime/sandbox/wire"},
 	"internal/runtime/sandbox/launch":  {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/wire"},

@@ -46,7 +46,7 @@ func (p *Problem) refused() bool {
 	return p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable
 }
 
-// A doer sends the requests of the generated client. A status of 300 or more is a *Problem.
+// A doer sends requests. A status of 300 or more is a *Problem.
 type doer struct {
 	token   string
 	retries int

@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/recurgentd/recurgentd/clients/go/api"
 )
 
 const (
@@ -32,8 +30,17 @@ type Event struct {
 // does.
 func (c *Client) Events(ctx context.Context, after string) iter.Seq2[Event, error] {
 	return follow(ctx, after, func(ctx context.Context, last *string) (*http.Response, error) {
-		return c.API.GetEvents(ctx, &api.GetEventsParams{LastEventID: last})
+		return c.stream(ctx, "/v1/events", last)
 	})
+}
+
+// stream opens a stream of events behind the id last.
+func (c *Client) stream(ctx context.Context, path string, last *string) (*http.Response, error) {
+	header := map[string]string{"Accept": "text/event-stream"}
+	if last != nil {
+		header["Last-Event-ID"] = *last
+	}
+	return c.send(ctx, http.MethodGet, path, header, nil)
 }
 
 // follow iterates over the events behind the id last. A connection that breaks is made again, behind the last event; the first
@@ -89,12 +96,12 @@ func connection(ctx context.Context, last string, open func(context.Context, *st
 		return strange(resp)
 	}
 	connected()
-	return read(resp.Body, func() { watchdog.Reset(silence) }, on)
+	return readEvents(resp.Body, func() { watchdog.Reset(silence) }, on)
 }
 
-// read reads a stream of server-sent events (the HTML standard, section 9.2) until it ends or on returns false. An event that is
+// readEvents reads a stream of server-sent events (the HTML standard, section 9.2) until it ends or on returns false. An event that is
 // cut off does not count. heard is called for each line.
-func read(body io.Reader, heard func(), on func(Event) bool) error {
+func readEvents(body io.Reader, heard func(), on func(Event) bool) error {
 	lines := bufio.NewReaderSize(body, 64<<10)
 	id, kind, size := "", "", 0
 	var data []string

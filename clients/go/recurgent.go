@@ -6,17 +6,16 @@
 //	var sum int
 //	err = reply.Into(&sum)
 //
-// What is here adds retries, streams and pages to the generated client of package api, which Client.API is. All types may be used
-// concurrently, except that a Stream has one reader.
+// Package api has the types of the interface, generated from its document; Client.Do sends a request of any operation that has no method
+// here. All types may be used concurrently, except that a Stream has one reader.
 package recurgent
 
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"net/http"
+	"net/url"
 	"os"
 
 	"github.com/recurgentd/recurgentd/clients/go/api"
@@ -32,7 +31,8 @@ type Options struct {
 
 // A Client is a daemon.
 type Client struct {
-	API *api.ClientWithResponses // every operation; refusals are of type *Problem, retries are as for the methods here
+	url  string // without a slash at the end
+	doer *doer
 }
 
 // New makes a client. It sends nothing yet.
@@ -42,50 +42,34 @@ func New(o Options) (*Client, error) {
 		d.http = *o.HTTP
 	}
 	d.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // it would take the token elsewhere
-	generated, err := api.NewClientWithResponses(cmp.Or(o.URL, os.Getenv("RECURGENT_URL"), "http://127.0.0.1:8420"), api.WithHTTPClient(d))
+	base, err := baseURL(cmp.Or(o.URL, os.Getenv("RECURGENT_URL"), "http://127.0.0.1:8420"))
 	if err != nil {
 		return nil, err
 	}
-	return &Client{API: generated}, nil
-}
-
-// errStrange is the error for a reply with a good status and another content.
-var errStrange = errors.New("the reply is not what a recurgentd answers")
-
-// strange is the error for such a reply.
-func strange(r *http.Response) error {
-	return fmt.Errorf("%s: %w", r.Request.URL.Path, errStrange)
+	return &Client{url: base, doer: d}, nil
 }
 
 // Judge says that a call's answer is right or wrong, and returns what follows from it.
 func (c *Client) Judge(ctx context.Context, callID string, verdict api.VerdictRequest) (*api.Verdict, error) {
-	r, err := c.API.JudgeCallWithResponse(ctx, callID, verdict)
-	if err != nil {
+	var v api.Verdict
+	if err := c.Do(ctx, http.MethodPost, callPath(callID)+"/verdict", verdict, &v); err != nil {
 		return nil, err
 	}
-	if r.JSON200 == nil {
-		return nil, strange(r.HTTPResponse)
-	}
-	return r.JSON200, nil
+	return &v, nil
 }
+
+func callPath(id string) string { return "/v1/calls/" + url.PathEscape(id) }
 
 // Cancel asks a call to end; one that has ended stays as it is.
 func (c *Client) Cancel(ctx context.Context, callID string) error {
-	_, err := c.API.CancelCallWithResponse(ctx, callID, api.CancelCallJSONRequestBody{})
-	return err
+	return c.Do(ctx, http.MethodPost, callPath(callID)+"/cancel", nil, nil)
 }
 
 // Tools iterates over the known roles, by name. It ends with the first error.
 func (c *Client) Tools(ctx context.Context) iter.Seq2[api.Tool, error] {
-	return pages(func(after *string) ([]api.Tool, *string, error) {
-		r, err := c.API.ListToolsWithResponse(ctx, &api.ListToolsParams{After: after})
-		if err != nil {
-			return nil, nil, err
-		}
-		if r.JSON200 == nil {
-			return nil, nil, strange(r.HTTPResponse)
-		}
-		list, err := r.JSON200.AsToolList()
+	return pages(func(cursor *string) ([]api.Tool, *string, error) {
+		var list api.ToolList
+		err := c.Do(ctx, http.MethodGet, "/v1/tools"+after(cursor), nil, &list)
 		return list.Data, list.NextCursor, err
 	})
 }

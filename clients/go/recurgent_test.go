@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -176,10 +177,11 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	on(t, func(t *testing.T, c *Client, d *daemon) {
-		_, err := c.API.GetPolicyWithResponse(t.Context())
+		var policy api.Policy
+		err := c.Do(t.Context(), http.MethodGet, "/v1/policy", nil, &policy)
 		var p *Problem
 		if !errors.As(err, &p) || p.Status != 503 || p.Code != api.ProblemCodeReadOnly || len(d.asked) != 6 {
-			t.Errorf("an operation of the generated client: %v after %d requests", err, len(d.asked))
+			t.Errorf("an operation by Do: %v after %d requests", err, len(d.asked))
 		}
 	}, refusal(503, "read_only"))
 }
@@ -301,4 +303,28 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("got %v, asked %q", err, d.lines())
 		}
 	}, reply(200, `{"call_id":"call_1","verdict":"wrong"}`), reply(204, ""))
+}
+
+// Do sends any operation, with the names in its path as they are escaped, and reads what the document describes.
+func TestDo(t *testing.T) {
+	on(t, func(t *testing.T, c *Client, d *daemon) {
+		var policy api.Policy
+		if err := c.Do(t.Context(), http.MethodPatch, "/v1/policy", map[string]any{"repair_enabled": false}, &policy); err != nil || policy.RepairEnabled {
+			t.Errorf("got %+v, %v", policy, err)
+		}
+		if a := d.asked[0]; a.line != "PATCH /v1/policy" || a.body != `{"repair_enabled":false}` || a.header.Get("Content-Type") != "application/json" || a.header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("asked %+v", a)
+		}
+		if err := c.Do(t.Context(), http.MethodDelete, "/v1/tools/"+url.PathEscape("a b/ü"), nil, nil); err != nil || d.asked[1].line != "DELETE /v1/tools/a%20b%2F%C3%BC" || d.asked[1].header.Get("Content-Type") != "" {
+			t.Errorf("%v, asked %+v", err, d.asked[1])
+		}
+		if err := c.Do(t.Context(), http.MethodGet, "/v1/policy", nil, &policy); !errors.Is(err, errStrange) {
+			t.Errorf("a reply that is no JSON: %v", err)
+		}
+	}, reply(200, `{"repair_enabled":false,"newer":1}`), reply(204, ""), reply(200, `{`))
+	for _, url := range []string{"127.0.0.1:8420", "ftp://a", "http://"} {
+		if _, err := New(Options{URL: url}); err == nil {
+			t.Errorf("a client of %s", url)
+		}
+	}
 }

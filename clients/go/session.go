@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"strconv"
+	"net/url"
 	"time"
 
 	"github.com/recurgentd/recurgentd/clients/go/api"
@@ -36,14 +36,11 @@ func (c *Client) Session(ctx context.Context, role string) (*Session, error) {
 
 // NewSession creates a session with a context, a contract or a model.
 func (c *Client) NewSession(ctx context.Context, s api.SessionRequest) (*Session, error) {
-	r, err := c.API.CreateSessionWithResponse(ctx, s)
-	if err != nil {
+	var made api.Session
+	if err := c.Do(ctx, http.MethodPost, "/v1/sessions", s, &made); err != nil {
 		return nil, err
 	}
-	if r.JSON201 == nil {
-		return nil, strange(r.HTTPResponse)
-	}
-	return c.Resume(r.JSON201.ID, r.JSON201.Role), nil
+	return c.Resume(made.ID, made.Role), nil
 }
 
 // Resume is a session that was created before.
@@ -51,9 +48,10 @@ func (c *Client) Resume(id, role string) *Session { return &Session{ID: id, Role
 
 // Delete erases the session, its arguments and its values.
 func (s *Session) Delete(ctx context.Context) error {
-	_, err := s.client.API.DeleteSessionWithResponse(ctx, s.ID)
-	return err
+	return s.client.Do(ctx, http.MethodDelete, s.path(), nil, nil)
 }
+
+func (s *Session) path() string { return "/v1/sessions/" + url.PathEscape(s.ID) }
 
 // A Reply is how a call ended. An error outcome is a reply, too.
 type Reply struct {
@@ -117,13 +115,11 @@ func (s *Session) Send(ctx context.Context, r api.CallRequest) (*Reply, error) {
 
 func (s *Session) await(ctx context.Context, r api.CallRequest, key string) (*Reply, error) {
 	for look := firstLook; ; look = min(2*look, longestLook) {
-		resp, err := s.send(ctx, r, key, goOn)
+		reply, _, err := s.send(ctx, r, key, goOn)
 		var p *Problem
 		switch {
-		case err == nil && resp.JSON200 != nil:
-			return &Reply{*resp.JSON200, resp.HTTPResponse.Header.Get("Idempotent-Replayed") == "true"}, nil
-		case err == nil && resp.JSON202 == nil:
-			return nil, strange(resp.HTTPResponse)
+		case err == nil && reply != nil:
+			return reply, nil
 		case err != nil && !(errors.As(err, &p) && p.Code == api.ProblemCodeIdempotencyKeyInUse):
 			return nil, err
 		}
@@ -133,29 +129,32 @@ func (s *Session) await(ctx context.Context, r api.CallRequest, key string) (*Re
 	}
 }
 
-func (s *Session) send(ctx context.Context, r api.CallRequest, key, prefer string) (*api.CreateCallResponse, error) {
-	return s.client.API.CreateCallWithResponse(ctx, s.ID, &api.CreateCallParams{IdempotencyKey: &key, Prefer: &prefer}, r)
+// send makes the call of that key, or asks for it again. reply is nil while the call, whose id is returned, runs.
+func (s *Session) send(ctx context.Context, r api.CallRequest, key, prefer string) (reply *Reply, callID string, err error) {
+	resp, err := s.client.send(ctx, http.MethodPost, s.path()+"/calls", map[string]string{"Idempotency-Key": key, "Prefer": prefer}, r)
+	if err != nil {
+		return nil, "", err
+	}
+	switch resp.StatusCode {
+	case http.StatusOK:
+		reply = &Reply{Replayed: resp.Header.Get("Idempotent-Replayed") == "true"}
+		err = read(resp, &reply.CallReply)
+		return reply, reply.CallID, err
+	case http.StatusAccepted:
+		var running api.Accepted
+		err = read(resp, &running)
+		return nil, running.CallID, err
+	}
+	defer resp.Body.Close()
+	return nil, "", strange(resp)
 }
 
 // History iterates over the session's calls, oldest first. It ends with the first error.
 func (s *Session) History(ctx context.Context) iter.Seq2[api.HistoryRecord, error] {
-	return pages(func(after *string) ([]api.HistoryRecord, *string, error) {
-		params := &api.GetHistoryParams{}
-		if after != nil {
-			seq, err := strconv.Atoi(*after)
-			if err != nil {
-				return nil, nil, err
-			}
-			params.After = &seq
-		}
-		r, err := s.client.API.GetHistoryWithResponse(ctx, s.ID, params)
-		if err != nil {
-			return nil, nil, err
-		}
-		if r.JSON200 == nil {
-			return nil, nil, strange(r.HTTPResponse)
-		}
-		return r.JSON200.Data, r.JSON200.NextCursor, nil
+	return pages(func(cursor *string) ([]api.HistoryRecord, *string, error) {
+		var list api.HistoryList
+		err := s.client.Do(ctx, http.MethodGet, s.path()+"/history"+after(cursor), nil, &list)
+		return list.Data, list.NextCursor, err
 	})
 }
 
@@ -171,16 +170,9 @@ type Stream struct {
 // Stream starts a call, which goes on when ctx ends: see Cancel.
 func (s *Session) Stream(ctx context.Context, r api.CallRequest) (*Stream, error) {
 	st := &Stream{session: s, request: r, key: rand.Text()}
-	resp, err := s.send(ctx, r, st.key, async)
-	switch {
-	case err != nil:
+	var err error
+	if st.reply, st.CallID, err = s.send(ctx, r, st.key, async); err != nil {
 		return nil, err
-	case resp.JSON200 != nil:
-		st.CallID, st.reply = resp.JSON200.CallID, &Reply{CallReply: *resp.JSON200}
-	case resp.JSON202 != nil:
-		st.CallID = resp.JSON202.CallID
-	default:
-		return nil, strange(resp.HTTPResponse)
 	}
 	return st, nil
 }
@@ -188,7 +180,7 @@ func (s *Session) Stream(ctx context.Context, r api.CallRequest) (*Stream, error
 // Events iterates over the events from the first one to call.finished, whatever connections break. It ends with the first error.
 func (st *Stream) Events(ctx context.Context) iter.Seq2[Event, error] {
 	events := follow(ctx, "", func(ctx context.Context, last *string) (*http.Response, error) {
-		return st.session.client.API.GetCallEvents(ctx, st.CallID, &api.GetCallEventsParams{LastEventID: last})
+		return st.session.client.stream(ctx, callPath(st.CallID)+"/events", last)
 	})
 	return func(yield func(Event, error) bool) {
 		for e, err := range events {

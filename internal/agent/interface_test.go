@@ -284,10 +284,11 @@ func TestDeclarationAgainst(t *testing.T) {
 		{name: "a list of types", parameters: `[{"name":"title","type":["string","number"]},{"name":"max_length","type":"any","default":3}]`, want: "m(title: string|number, max_length?: any = 3)"},
 		{name: "types in capitals and a list of one", parameters: `[{"name":"title","type":["String"]},{"name":"max_length","type":"Integer"}]`, want: "m(title: string, max_length?: integer)"},
 		{name: "a summary alone", summary: `"cuts"`, returns: `{"type":"string"}`, want: "m(title: string, max_length?: number) -> string"},
-		{name: "never read", parameters: `[{"name":"title"},{"name":"max_length"},{"name":"sep"}]`, want: "the program never reads sep"},
+		{name: "never read", parameters: `[{"name":"title"},{"name":"max_length"},{"name":"sep"}]`, want: "m(title: any, max_length?: any)"},
+		{name: "never read before what is read", parameters: `[{"name":"lang","type":"string","required":false},{"name":"title","type":"string","required":true},{"name":"max_length"}]`, want: "m(title: string, max_length?: any)"},
 		{name: "not declared", parameters: `[{"name":"title"}]`, want: "m(title: any, max_length?: number)"},
 		{name: "a position that is not declared", parameters: `[]`, want: "m(title: string, max_length?: number)"},
-		{name: "not declared, and one that is not read", parameters: `[{"name":"title"},{"name":"sep"}]`, want: "the program never reads sep; the program reads max_length, which is not declared"},
+		{name: "not declared, and one that is not read", parameters: `[{"name":"title"},{"name":"sep"}]`, want: "m(title: any, max_length?: number)"},
 		{name: "duplicate", parameters: `[{"name":"title"},{"name":"title"}]`, want: `"title" is there twice`},
 		{name: "order", parameters: `[{"name":"title","required":false},{"name":"max_length","required":true}]`, want: "max_length is required but follows title"},
 		{name: "bad type", parameters: `[{"name":"title","type":"text"}]`, want: `title has the type "text"; it must be one of`},
@@ -316,6 +317,24 @@ func TestDeclarationAgainst(t *testing.T) {
 	both := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b"}}}
 	if _, err := (Declaration{Parameters: json.RawMessage(`[{"name":"b"},{"name":"a"}]`)}).Against(both); err == nil || !strings.Contains(err.Error(), "reads b at position 1, but it is declared at position 0") {
 		t.Errorf("got %v", err)
+	}
+	for _, c := range []struct {
+		name, parameters string
+		inferred         Interface
+		want             string
+	}{
+		{"nothing is read", `[{"name":"sides","required":true}]`, Interface{}, "m()"},
+		{"a position that is skipped", `[{"name":"a","required":true},{"name":"b","required":true,"description":"x"},{"name":"c","required":true}]`,
+			Interface{Parameters: []Parameter{{Name: "a"}, {Name: "arg2", ReadBy: ReadByPosition, Description: notRead}, {Name: "c"}}}, "m(a: any, b?: any, c?: any)"},
+		{"a list of all positions", `[{"name":"numbers","type":"array"}]`, Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}}}, "m(...numbers?: array)"},
+		{"names for what is gone through", `[{"name":"a","required":true},{"name":"b","required":true}]`, Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}}}, "m(a: any, b: any)"},
+		{"names beside what is gone through", `[{"name":"a"},{"name":"b"}]`,
+			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}, {Name: "a", ReadBy: ReadByName}, {Name: "b", ReadBy: ReadByName}}}, "m(...args?: any, a?: any, b?: any)"},
+	} {
+		got, err := Declaration{Parameters: json.RawMessage(c.parameters)}.Against(&c.inferred)
+		if err != nil || got.Signature("m") != c.want {
+			t.Errorf("%s: got %v, %v, want %s", c.name, got.Signature("m"), err, c.want)
+		}
 	}
 	open := &Interface{Open: true}
 	if got, err := (Declaration{Parameters: json.RawMessage(`[{"name":"b"}]`)}).Against(open); err != nil || got.Signature("m") != "m(b?: any, ...)" {

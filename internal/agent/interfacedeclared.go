@@ -40,8 +40,8 @@ type declaredParameter struct {
 	Variadic    bool            `json:"variadic"`
 }
 
-// Against checks the declaration against what the gate inferred from the program, and returns the interface. The error says
-// what the author has to change. Without declared parameters, or with no declaration at all, the inferred ones hold.
+// Against checks the declaration against what the gate inferred from the program, and returns the interface: what the program does not read is left out, and what it
+// reads besides is added. The error says what the author has to change. Without declared parameters, or with no declaration at all, the inferred ones hold.
 func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 	out := *inferred
 	if d.Empty() {
@@ -73,17 +73,18 @@ func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 		required[i] = p.Required != nil
 		out.Parameters = append(out.Parameters, one)
 	}
-	if err := out.Validate(); err != nil {
+	read, required := out.read(inferred, required)
+	if err := read.Validate(); err != nil {
 		return nil, err
 	}
-	whole, known := out.completed(inferred, required)
+	whole, known := read.completed(inferred, required)
 	if whole.reconcile(inferred, known) == nil && whole.Validate() == nil {
 		return whole, nil
 	}
-	if err := out.reconcile(inferred, required); err != nil {
+	if err := read.reconcile(inferred, required); err != nil {
 		return nil, err
 	}
-	return &out, out.Validate()
+	return read, read.Validate()
 }
 
 // list returns the declared parameters: of a list, of an object by name, or of a JSON Schema's properties.
@@ -221,7 +222,12 @@ func (p *declaredParameter) value(of string) json.RawMessage {
 // reconcile completes declared parameters with how the program reads them, and reports where both disagree.
 func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 	var wrong []string
-	matched := map[int]bool{}
+	matched, rest := map[int]bool{}, inferred.rest()
+	several := false // parameters for what the program goes through
+	if rest >= 0 && rest+1 < len(f.Parameters) {
+		next, _ := inferred.Parameter(f.Parameters[rest+1].Name)
+		several = next == nil
+	}
 	for i := range f.Parameters {
 		p := &f.Parameters[i]
 		of, at := inferred.Parameter(p.Name)
@@ -229,16 +235,20 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 			of, at = &inferred.Parameters[i], i // the program gives a position no name
 		}
 		switch {
-		case of == nil && inferred.Open:
+		case of == nil && rest >= 0 && i > rest:
+			p.ReadBy = ReadByPosition // one of those that the program goes through
 			continue
-		case of == nil || of.Description == notRead:
-			wrong = append(wrong, fmt.Sprintf("the program never reads %s", p.Name))
+		case of == nil:
+			continue
+		case of.Description == notRead:
+			p.Description, p.Required, p.Default, p.ReadBy = notRead, false, nil, ReadByPosition
+			f.loosen()
 			continue
 		case at != i && of.ReadBy != ReadByName:
 			wrong = append(wrong, fmt.Sprintf("the program reads %s at position %d, but it is declared at position %d", p.Name, at, i))
 		}
 		matched[at] = true
-		p.ReadBy, p.Variadic = of.ReadBy, of.Variadic
+		p.ReadBy, p.Variadic = of.ReadBy, of.Variadic && !several
 		if !required[i] && p.Default == nil {
 			p.Required = of.Required
 		}

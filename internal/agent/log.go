@@ -98,6 +98,7 @@ type LogEntry struct {
 	Stage                string         `json:"stage,omitempty"` // of a running call: the type of its newest event; never stored
 	OutcomeRetriable     bool           `json:"outcome_retriable"`
 	OutcomeValueClass    string         `json:"outcome_value_class,omitempty"`
+	ValuePreview         string         `json:"value_preview,omitempty"` // the beginning of the value as compact JSON, for readers who ask; never stored
 	OutcomeErrorType     string         `json:"outcome_error_type,omitempty"`
 	OutcomeErrorMessage  string         `json:"outcome_error_message,omitempty"`
 	OutcomeErrorMetadata map[string]any `json:"outcome_error_metadata,omitempty"`

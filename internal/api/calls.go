@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -199,37 +197,6 @@ func await(ctx context.Context, done <-chan runtime.CallResult, wait time.Durati
 	}
 }
 
-func (s *server) listCalls(w *reply, r *http.Request) error {
-	q := readQuery(r)
-	limit := q.limit()
-	c := store.CallQuery{
-		Before: q.cursor("call_"), Limit: limit + 1,
-		SessionID: q.text("session_id"), Role: q.text("role"), Method: q.text("method"),
-		Status:    q.oneOf("status", agent.StatusOK, agent.StatusError, agent.StatusRunning),
-		Source:    q.oneOf("source", agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone),
-		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),
-		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"), Until: q.time("until"), Scan: &store.Scan{Most: math.MaxInt},
-	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	entries, err := w.run.ListCalls(r.Context(), c)
-	if err != nil {
-		return err
-	}
-	entries, more, err := s.callsElsewhere(w, r, &c, entries)
-	if err != nil {
-		return err
-	}
-	for i := range entries {
-		fillLists(&entries[i])
-	}
-	if more && len(entries) > 0 {
-		c.Scan.Next = entries[min(limit, len(entries))-1].CallID
-	}
-	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.LogEntry) string { return e.CallID }).goesOn(c.Scan.Next))
-}
-
 func callID(r *http.Request) (string, error) {
 	id, ok := idParam(r, "call_id")
 	if !ok {
@@ -249,24 +216,6 @@ func (s *server) getCall(w *reply, r *http.Request) error {
 	}
 	fillLists(&v.LogEntry)
 	return s.send(w, http.StatusOK, v)
-}
-
-// fillLists makes lists that nothing was written to empty ones: clients need not distinguish null from [].
-func fillLists(e *agent.LogEntry) {
-	if e.Args == nil {
-		e.Args = []json.RawMessage{}
-	}
-	if len(e.Kwargs) == 0 {
-		e.Kwargs = json.RawMessage("{}")
-	}
-	if e.AttemptFailures == nil {
-		e.AttemptFailures = []agent.AttemptFailure{}
-	}
-	for _, l := range []*[]string{&e.HistoryQueryPatterns, &e.CapabilityPatterns, &e.WeakSuccessReasons} {
-		if *l == nil {
-			*l = []string{}
-		}
-	}
 }
 
 // replayCall runs a recorded call again on its recorded effects, and returns whether it ends in the same bytes.

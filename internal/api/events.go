@@ -3,7 +3,9 @@ package api
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
@@ -153,6 +155,12 @@ func (s *server) callEvents(w *reply, r *http.Request) error {
 
 // events streams every call's end. The stream begins as soon as it listens: its client misses nothing from then on.
 func (s *server) events(w *reply, r *http.Request) error {
+	q := readQuery(r)
+	previews := q.flag("previews")
+	q.known = slices.AppendSeq(q.known, maps.Keys(q.values)) // others are ignored here
+	if err := q.err(); err != nil {
+		return err
+	}
 	out := newStream(w)
 	if r.Method == http.MethodHead {
 		out.begin()
@@ -160,6 +168,6 @@ func (s *server) events(w *reply, r *http.Request) error {
 	}
 	return follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
 		listens := func() { _ = emit(progress.Event{}) } // it fails when the client is gone, as what follows does
-		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner, Listens: listens}, emit)
+		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner, Previews: previews, Listens: listens}, emit)
 	})
 }

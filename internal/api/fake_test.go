@@ -153,6 +153,8 @@ func (f *fake) ListCalls(_ context.Context, q store.CallQuery) ([]agent.LogEntry
 	return f.entries[:min(len(f.entries), q.Limit)], f.note("ListCalls")
 }
 
+func (f *fake) Preview(context.Context, []agent.LogEntry) error { return f.note("Preview") }
+
 func (f *fake) aSession() agent.Session {
 	return agent.Session{ID: knownSession, Role: "calculator", Owner: "local", CreatedAt: at, UpdatedAt: at, Contract: &agent.Contract{Purpose: "count"}, Metadata: map[string]string{"a": "b"}, Revision: 1}
 }

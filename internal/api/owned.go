@@ -119,6 +119,11 @@ func (o *owned) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	return entries, err
 }
 
+// Preview is of entries that the owner got.
+func (o *owned) Preview(ctx context.Context, entries []agent.LogEntry) error {
+	return o.all.Preview(ctx, entries)
+}
+
 func (o *owned) Cancel(ctx context.Context, id, actor string) error {
 	if err := o.call(ctx, id); err != nil {
 		return err

@@ -93,6 +93,12 @@ func (q *query) boolean(name string) *bool {
 	}
 }
 
+// flag is boolean, false where it is not given.
+func (q *query) flag(name string) bool {
+	b := q.boolean(name)
+	return b != nil && *b
+}
+
 func (q *query) time(name string) time.Time {
 	v := q.text(name)
 	if v == "" {

@@ -44,6 +44,7 @@ type Sessions interface {
 
 	CallView(ctx context.Context, callID string) (operator.CallView, error)
 	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
+	Preview(ctx context.Context, entries []agent.LogEntry) error
 	Cancel(ctx context.Context, callID, actor string) error
 	Replay(ctx context.Context, callID string) (operator.ReplayReport, error)
 	Why(ctx context.Context, callID string, asker why.Asker) (*why.Explanation, error)

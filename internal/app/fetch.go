@@ -27,7 +27,7 @@ const heavyFrom = 64 << 10
 // openFetch makes what performs the fetches of programs. The connections of a program's namespace put credentials into them.
 func (a *App) openFetch(o Options, p *parts) error {
 	fo := fetch.DefaultOptions()
-	fo.MaxBody, fo.OnResult = int(o.FetchMax), p.metrics.Fetch
+	fo.MaxBody, fo.MaxFile, fo.OnResult = int(o.FetchMax), int64(o.FileMax), p.metrics.Fetch
 	p.heavy = fair.NewHeavy[agent.Owner](int64(max(1, goruntime.GOMAXPROCS(0)/2)), heavyFrom)
 	fo.Heavy = p.heavy
 	t, err := fetch.NewTransport(fetch.TransportOptions{Allow: o.FetchAllow, Timeout: fo.Timeout})

@@ -74,8 +74,13 @@ func bakedValue(literals map[string]bool, raw json.RawMessage, depth int) bool {
 }
 
 // EncodeFacts returns the facts as generations store them; nil when they are too large to keep.
-func EncodeFacts(f *report.Facts) json.RawMessage {
+// They say, too, which declared parameters are none of the program's.
+func EncodeFacts(f *report.Facts, unread ...string) json.RawMessage {
 	own := *f
+	own.Fixes = slices.Clip(own.Fixes)
+	for _, name := range unread {
+		own.Fixes = append(own.Fixes, "parameter "+name+" left out: the program does not read it")
+	}
 	own.Interface = "" // the generation has it
 	raw, err := json.Marshal(own)
 	if err != nil || len(raw) > maxFactsEncoded {

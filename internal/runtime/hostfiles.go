@@ -1,14 +1,12 @@
 package runtime
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -16,69 +14,50 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// OpenFile opens a file of the call's owner, or in a replay the one that the journal names.
-func (h *host) OpenFile(ctx context.Context, id string, text bool) (*sandbox.OpenFile, *sandbox.AuthoredError) {
-	r, refused := h.openFile(ctx, id)
-	if refused != nil || !text {
-		return openFile(r, r), refused
+// OpenFile opens a file of the call's owner, or one that the call makes; in a replay the one that the journal names.
+func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
+	if d := h.draft(id); d != nil {
+		r := d.Reader()
+		if r == nil {
+			return nil, &sandbox.AuthoredError{Type: agent.ErrTool, Message: "the file " + Clip(id, 64) + " is not closed: Close it, and look at the error, before it is read"}
+		}
+		return &sandbox.OpenFile{File: d.End(), ReadSeekCloser: &readFile{readSeekCloser{r, nopCloser{}}, h, id}}, nil
 	}
-	name, err := encodingOf(r)
-	if err == nil && name == "" {
-		_ = r.Close() // nothing was read
-		return nil, &sandbox.AuthoredError{Type: agent.ErrParseFailed, Message: "the file " + Clip(id, 64) + " is no text: read its bytes with call.Open"}
-	}
-	var decoded io.Reader
-	if err == nil {
-		decoded, err = charsets.NewReader(bufio.NewReaderSize(r, storedPiece), name) // a decoder asks for little at a time
-	}
+	r, err := h.openStored(ctx, id)
 	if err != nil {
-		_ = r.Close()
 		return nil, h.noFile(id, err)
 	}
-	return openFile(r, struct {
-		io.Reader
-		io.Closer
-	}{decoded, r}), nil
+	return &sandbox.OpenFile{File: r.File, ReadSeekCloser: &readFile{r, h, id}}, nil
 }
 
-// storedPiece is how much of a stored text is read at once.
-const storedPiece = 256 << 10
-
-// FileInfo describes a file of the call's owner.
-func (h *host) FileInfo(ctx context.Context, id string) (recurgent.FileInfo, *sandbox.AuthoredError) {
-	r, refused := h.openFile(ctx, id)
-	if refused != nil {
-		return recurgent.FileInfo{}, refused
+// draft returns the file of that id that the program, or one that waits for it, makes; nil for none.
+func (h *host) draft(id string) *files.Draft {
+	for _, list := range [][]*files.Draft{h.drafts, h.call.lent} {
+		for _, d := range list {
+			if d.ID() == id {
+				return d
+			}
+		}
 	}
-	defer func() { _ = r.Close() }() // it was only read
-	name, err := encodingOf(r)
-	if err != nil {
-		return recurgent.FileInfo{}, h.noFile(id, err)
-	}
-	return recurgent.FileInfo{Name: r.Name, MediaType: r.MediaType, Encoding: name, Bytes: r.Bytes}, nil
+	return nil
 }
 
-func openFile(r *files.Reader, from io.ReadCloser) *sandbox.OpenFile {
-	if r == nil {
-		return nil
+// lends are the files that programs of nested calls may read: those of the call that are closed, and what was lent to it.
+func (h *host) lends() []*files.Draft {
+	all := slices.Clip(h.call.lent)
+	for _, d := range h.drafts {
+		if d.Reader() != nil {
+			all = append(all, d)
+		}
 	}
-	return &sandbox.OpenFile{File: r.File, ReadCloser: from}
+	return all
 }
 
-// encodingOf reads a file to guess its character set, and goes back to its beginning.
-func encodingOf(r *files.Reader) (string, error) {
-	name, err := charsets.Guess(r, r.MediaType)
-	if err == nil {
-		_, err = r.Seek(0, io.SeekStart)
-	}
-	return name, err
-}
-
-// openFile opens a file that is what was stored.
-func (h *host) openFile(ctx context.Context, id string) (*files.Reader, *sandbox.AuthoredError) {
+// openStored opens a file that is what was stored.
+func (h *host) openStored(ctx context.Context, id string) (*files.Reader, error) {
 	keeper := h.call.r.o.Files
 	if keeper == nil {
-		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "there are no files here"}
+		return nil, store.ErrNotFound
 	}
 	var r *files.Reader
 	var err error
@@ -92,11 +71,33 @@ func (h *host) openFile(ctx context.Context, id string) (*files.Reader, *sandbox
 			_ = r.Close() // nothing was read
 		}
 	}
-	if err != nil {
-		return nil, h.noFile(id, err)
-	}
-	return r, nil
+	return r, err
 }
+
+// A readFile is a file whose errors programs understand.
+type readFile struct {
+	io.ReadSeekCloser
+	host *host
+	id   string
+}
+
+func (r *readFile) Read(p []byte) (int, error) {
+	n, err := r.ReadSeekCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		refused := r.host.noFile(r.id, err)
+		err = &recurgent.Failure{Type: refused.Type, Message: refused.Message}
+	}
+	return n, err
+}
+
+type readSeekCloser struct {
+	io.ReadSeeker
+	io.Closer
+}
+
+type nopCloser struct{}
+
+func (nopCloser) Close() error { return nil }
 
 // noFile is what a program sees of a file that cannot be read. It is not to blame.
 func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
@@ -110,19 +111,19 @@ func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
 	return &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: message}
 }
 
-// CreateFile begins a file of the call.
-func (h *host) CreateFile(ctx context.Context, name, mediaType string) (sandbox.NewFile, *sandbox.AuthoredError) {
+// CreateFile begins a file of the call. op names in errors what it is for.
+func (h *host) CreateFile(ctx context.Context, op, name, mediaType string) (sandbox.NewFile, *sandbox.AuthoredError) {
 	keeper := h.call.r.o.Files
 	if keeper == nil || len(h.drafts) >= maxMade {
-		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "create: no more files can be made here"}
+		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: op + ": no more files can be made here"}
 	}
 	d, err := keeper.Begin(ctx, agent.File{Name: name, MediaType: mediaType, Owner: h.call.owner, SessionID: h.call.session.ID, CallID: h.call.id})
 	if err != nil {
-		f := h.fileFailure(err)
+		f := h.fileFailure(op, err)
 		return nil, &sandbox.AuthoredError{Type: f.Type, Message: f.Message}
 	}
 	h.drafts = append(h.drafts, d)
-	return &madeFile{d, h}, nil
+	return &madeFile{d, h, op}, nil
 }
 
 // maxMade is how many files one run may make.
@@ -132,35 +133,42 @@ const maxMade = 64
 type madeFile struct {
 	*files.Draft
 	host *host
+	op   string
 }
 
 func (m *madeFile) Write(p []byte) (int, error) {
 	n, err := m.Draft.Write(p)
 	if err != nil {
-		return n, m.host.fileFailure(err)
+		return n, m.host.fileFailure(m.op, err)
 	}
 	return n, nil
 }
 
+// Discard removes the file: the program has made none.
+func (m *madeFile) Discard() {
+	m.Draft.Discard()
+	m.host.drafts = slices.DeleteFunc(m.host.drafts, func(d *files.Draft) bool { return d == m.Draft })
+}
+
 // fileFailure is what a program sees of an error. That there is no room is not its fault; that a file is too large is.
-func (h *host) fileFailure(err error) *recurgent.Failure {
+func (h *host) fileFailure(op string, err error) *recurgent.Failure {
 	var over *files.LimitError
 	var full *storage.FullError
 	var input *agent.InputError
 	switch {
 	case errors.As(err, &input):
-		return &recurgent.Failure{Type: agent.ErrInvalidInput, Message: "create: " + input.Detail}
+		return &recurgent.Failure{Type: agent.ErrInvalidInput, Message: op + ": " + input.Detail}
 	case errors.As(err, &over) && over.Bound == files.LimitFile:
-		return &recurgent.Failure{Type: agent.ErrInvalidInput, Message: "create: " + over.Error()}
+		return &recurgent.Failure{Type: agent.ErrInvalidInput, Message: op + ": " + over.Error()}
 	}
 	h.noRoom = true
 	switch {
 	case errors.As(err, &full):
-		return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: "create: there is no room for " + full.Error() + ". " + full.Hint()}
+		return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: op + ": there is no room for " + full.Error() + ". " + full.Hint()}
 	case over != nil:
-		return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: "create: " + over.Error()}
+		return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: op + ": " + over.Error()}
 	}
-	return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: "create: the file cannot be written now"}
+	return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: op + ": the file cannot be written now"}
 }
 
 // newFiles are the drafts that the call's value, or its change of the context, refers to.

@@ -107,7 +107,7 @@ func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.R
 	c := h.call
 	n := &opened{r: c.r, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
 		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates, inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
-		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence}
+		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence, lent: h.lends()}
 	n.init()
 	return n
 }

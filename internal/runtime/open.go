@@ -71,6 +71,7 @@ type opened struct {
 	place      place          // in its session's queue
 	hasTurn    bool           // of its session; used by the goroutine that runs the call only
 	drafts     []*files.Draft // made by its programs; as hasTurn
+	lent       []*files.Draft // made by the programs that wait for this call, which may read them
 	held       store.Bytes    // of its owner's shares; as hasTurn
 	unattended bool           // nobody waits for its answer
 	progress   progress.Log

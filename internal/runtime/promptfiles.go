@@ -13,8 +13,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
-	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // Bounds of what a model sees of files.
@@ -37,22 +37,22 @@ func (c *opened) shownFiles(ctx context.Context) (out []prompt.File) {
 		ids = append(ids, agent.FileRefs(raw)...)
 	}
 	for _, id := range ids[:min(len(ids), maxShownFiles)] {
-		r, err := c.r.o.Files.OpenFile(ctx, c.owner, id)
+		f, err := (&host{call: c}).OpenFile(ctx, id)
 		if err != nil {
 			continue
 		}
-		if f, err := c.describeFile(r); err == nil {
+		if f, err := c.describeFile(f); err == nil {
 			out = append(out, f)
 		}
-		_ = r.Close() // it was only read
+		_ = f.Close() // it was only read
 	}
 	return out
 }
 
-func (c *opened) describeFile(r *files.Reader) (prompt.File, error) {
+func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 	f := prompt.File{ID: r.ID, Name: c.mask(r.Name), MediaType: r.MediaType, Bytes: r.Bytes}
 	var err error
-	if f.Encoding, err = encodingOf(r); err != nil {
+	if f.Encoding, err = charsets.GuessFrom(r, r.MediaType); err != nil {
 		return f, err
 	}
 	if f.Encoding != "" {

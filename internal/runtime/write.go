@@ -274,7 +274,7 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts, takes *agent.Interface) *candidate {
 	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
 		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape, Interface: takes}
+		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape, Interface: takes}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts, takes)
 	g.MadeFor, g.Confirmed = w.madeFor(q.predecessor)
 	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.id, reach: w.before, proof: proof{turn: make(chan struct{}, 1)}}

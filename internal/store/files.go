@@ -32,9 +32,10 @@ type NewFile struct {
 	Draft Draft
 }
 
-// A Draft is the bytes of a file that is being written. It belongs to one goroutine at a time.
+// A Draft is the bytes of a file that is being written. It belongs to one goroutine at a time. What was written can be read until it is a file, or discarded.
 type Draft interface {
 	io.Writer
+	io.ReaderAt
 	// Discard removes what was written, unless it has become a file. It may be called more than once.
 	Discard()
 }

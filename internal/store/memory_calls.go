@@ -210,6 +210,27 @@ func (n *memoryNamespace) Call(_ context.Context, callID string) (Call, error) {
 	return out, nil
 }
 
+// Previews is part of Namespace.
+func (n *memoryNamespace) Previews(_ context.Context, callIDs []string) (map[string]string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := map[string]string{}
+	for _, id := range callIDs {
+		c := n.byID[id]
+		if h := n.policy.Retention.ValueHours; c == nil || c.outcome == nil || h > 0 && n.now().Sub(c.at) >= time.Duration(h)*time.Hour {
+			continue
+		}
+		raw, err := c.outcome.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		if text := Preview(raw); text != "" {
+			out[id] = text
+		}
+	}
+	return out, nil
+}
+
 // Replay is part of Namespace.
 func (n *memoryNamespace) Replay(_ context.Context, key string) (Idempotent, error) {
 	n.mu.Lock()

@@ -20,6 +20,10 @@ type memoryDraft struct{ bytes.Buffer }
 
 func (d *memoryDraft) Discard() { d.Reset() }
 
+func (d *memoryDraft) ReadAt(p []byte, off int64) (int, error) {
+	return bytes.NewReader(d.Bytes()).ReadAt(p, off)
+}
+
 // NewDraft is part of Namespace.
 func (n *memoryNamespace) NewDraft() (Draft, error) {
 	n.mu.Lock()

@@ -130,6 +130,9 @@ type Calls interface {
 
 	// Call returns one committed call. ErrNotFound.
 	Call(ctx context.Context, callID string) (Call, error)
+	// Previews returns the beginnings of the values of these calls by their ids, as Preview makes them. It leaves out calls without a value, those
+	// whose value has expired and those that are not there.
+	Previews(ctx context.Context, callIDs []string) (map[string]string, error)
 	// ListCalls returns log entries, newest first, that end before the call id before ("" for the newest).
 	ListCalls(ctx context.Context, q CallQuery) ([]agent.LogEntry, error)
 	// CallsAfter returns at most limit log entries behind that of the call after ("" for the log's first ones), oldest first. It leaves out calls

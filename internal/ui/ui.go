@@ -28,8 +28,9 @@ import (
 var files embed.FS
 
 // Policy is the Content-Security-Policy of the page and of its files. Trusted Types have the browser refuse every write of markup by
-// a script.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+// a script. Pictures and pages that calls made are shown from bytes that the page holds (blob:): a page in a frame without any right, whose
+// own policy lets it load nothing, and which has this one, too.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; frame-src blob:; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // pageVersion stands in index.html where the digest goes.

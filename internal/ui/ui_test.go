@@ -53,7 +53,7 @@ func TestPolicy(t *testing.T) {
 	if strings.Contains(Policy, "unsafe") || strings.Contains(Policy, "http:") || strings.Contains(Policy, "https:") || strings.Contains(Policy, "data:") {
 		t.Errorf("the policy %q is not strict", Policy)
 	}
-	for _, must := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"} {
+	for _, must := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'", "script-src 'self';", "style-src 'self';", "frame-src blob:;"} {
 		if !strings.Contains(Policy, must) {
 			t.Errorf("the policy lacks %s", must)
 		}

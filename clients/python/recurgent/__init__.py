@@ -9,15 +9,16 @@ RECURGENT_URL (http://127.0.0.1:8420) and RECURGENT_TOKEN say where the daemon i
 
 from __future__ import annotations
 
+from ._async import AsyncClient, AsyncMethod, AsyncRole, AsyncSession, AsyncStream
 from ._client import Client
 from ._errors import CallFailed, Problem, RecurgentError, Unreachable
 from ._events import Event
 from ._session import Method, Role, Session, Stream
-from ._values import Correction, HistoryRecord, Reply, Tool, Usage, Verdict
+from ._values import Correction, File, HistoryRecord, Prediction, Reply, Tool, Usage, Verdict
 
 __all__ = [
-    "CallFailed", "Client", "Correction", "Event", "HistoryRecord", "Method", "Problem", "RecurgentError", "Reply",
-    "Role", "Session", "Stream", "Tool", "Unreachable", "Usage", "Verdict", "role", "session",
+    "AsyncClient", "AsyncMethod", "AsyncRole", "AsyncSession", "AsyncStream", "CallFailed", "Client", "Correction", "Event", "File",
+    "HistoryRecord", "Method", "Prediction", "Problem", "RecurgentError", "Reply", "Role", "Session", "Stream", "Tool", "Unreachable", "Usage", "Verdict", "role", "session",
 ]
 
 

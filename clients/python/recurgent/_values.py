@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Mapping, TypedDict
 
 from ._errors import CallFailed
 
@@ -52,6 +52,49 @@ def reply_of(members: dict[str, Any], replayed: bool) -> Reply:
     known: dict[str, Any] = {name: members[name] for name in Reply.__dataclass_fields__ if name in members}
     known["replayed"] = replayed
     return Reply(**known)
+
+
+@dataclass(frozen=True)
+class File:
+    """A stored file. It may stand in the arguments of a call, for which it is {"$file": id}."""
+
+    id: str
+    name: str
+    media_type: str
+    bytes: int
+    sha256: str
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """What stands for the file in arguments and values."""
+        return {"$file": self.id}
+
+
+def file_of(members: dict[str, Any]) -> File:
+    """Reads a file; members that are not known are left out."""
+    return File(**{name: members[name] for name in File.__dataclass_fields__ if name in members})
+
+
+def file_id(file: File | Mapping[str, Any] | str) -> str:
+    """The id of a file, of {"$file": id} or of an id."""
+    if isinstance(file, File):
+        return file.id
+    if isinstance(file, str):
+        return file
+    found = file.get("$file")
+    if not isinstance(found, str):
+        raise ValueError("not a file: a value of a file is {\"$file\": id}")
+    return found
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The outputs of a signature, by field name."""
+
+    outputs: dict[str, Any]
+    usage: Usage
+    attempts: int
+    call_id: str
 
 
 class Correction(TypedDict):

@@ -15,8 +15,8 @@ CALLS = "POST /v1/sessions/sess_1/calls"
 
 
 class WithDaemon(unittest.TestCase):
-    def daemon(self, *answers: Any) -> Daemon:
-        daemon = Daemon(*answers)
+    def daemon(self, *answers: Any, kept: bool = False) -> Daemon:
+        daemon = Daemon(*answers, kept=kept)
         self.addCleanup(daemon.close)
         return daemon
 

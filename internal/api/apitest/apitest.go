@@ -186,7 +186,7 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 		options.ExcludeResponseBody = true // it would be read as one value
 	}
 	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
-	if slices.Contains([]string{"text/html", "text/markdown", "text/javascript", "text/css", "image/svg+xml"}, media) || anyBytes(route.Operation, res.StatusCode) {
+	if slices.Contains([]string{"text/html", "text/markdown", "text/javascript", "text/css", "image/svg+xml", "application/yaml"}, media) || anyBytes(route.Operation, res.StatusCode) {
 		options.ExcludeResponseBody = true // kin-openapi cannot read it; its status and headers are compared
 	}
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode, Header: res.Header, Options: options}

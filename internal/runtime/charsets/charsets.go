@@ -46,6 +46,15 @@ func Guess(r io.Reader, mediaType string) (string, error) {
 	return s.name(mediaType), nil
 }
 
+// GuessFrom is Guess of a whole file, which then stands at its beginning again.
+func GuessFrom(r io.ReadSeeker, mediaType string) (string, error) {
+	name, err := Guess(r, mediaType)
+	if err == nil {
+		_, err = r.Seek(0, io.SeekStart)
+	}
+	return name, err
+}
+
 // A scan takes the bytes of a file, one piece after the other.
 type scan struct {
 	first   []byte // of the file, as many as show what kind of file it is

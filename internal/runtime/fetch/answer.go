@@ -75,7 +75,7 @@ func (b bodyReader) readAll(r io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-func tooLarge(most int) *Refusal {
+func tooLarge[N int | int64](most N) *Refusal {
 	return &Refusal{KindTooLarge, fmt.Sprintf("the answer has more than %d bytes", most)}
 }
 

@@ -34,6 +34,7 @@ type Options struct {
 	Timeout   time.Duration // of one request, redirects included; waiting for other fetches does not count
 	Parallel  int           // fetches of one owner at once, and a third more for others; others wait
 	MaxBody   int           // bytes of an answer, unpacked and as UTF-8
+	MaxFile   int64         // bytes of one that becomes a file, as it was sent and unpacked
 	Connector Connector     // where credentials come from; nil: none
 
 	Heavy *fair.Heavy[agent.Owner] // for looking through long bodies; nil: nobody waits
@@ -44,7 +45,7 @@ type Options struct {
 
 // DefaultOptions are the daemon's.
 func DefaultOptions() Options {
-	return Options{Timeout: 20 * time.Second, Parallel: 16, MaxBody: 16 << 20, CacheBytes: 32 << 20}
+	return Options{Timeout: 20 * time.Second, Parallel: 16, MaxBody: 16 << 20, MaxFile: 256 << 20, CacheBytes: 32 << 20}
 }
 
 // largeBodies is how many bytes the bodies larger than smallBody of one owner may have together, roughly; a third more for others.
@@ -113,14 +114,18 @@ func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer
 	}
 	var a Answer
 	if Writes(q.Method) {
-		a = who.Writes.do(&q, c.through(who, &q), func(key string) Answer { return c.do(ctx, who, q, key) })
+		a = who.Writes.do(&q, c.through(who, &q), func(key string) Answer { return c.do(ctx, q, &hops{who: who, key: key}) })
 	} else {
-		a = c.do(ctx, who, q, "")
+		a = c.do(ctx, q, &hops{who: who})
 	}
+	c.count(&a)
+	return a
+}
+
+func (c *Client) count(a *Answer) {
 	if c.opts.OnResult != nil {
 		c.opts.OnResult(cmp.Or(a.Note.ErrorKind, a.Note.Mode))
 	}
-	return a
 }
 
 // through names the connection that the request begins with, "" for none.
@@ -138,14 +143,14 @@ func (c *Client) through(who Caller, q *recurgent.Request) string {
 	return ""
 }
 
-// do performs the request until it need not be sent again. A write has the idempotency key.
-func (c *Client) do(ctx context.Context, who Caller, q recurgent.Request, key string) Answer {
+// do performs the request until it need not be sent again. as has for whom it is, the idempotency key of a write, and what takes a file.
+func (c *Client) do(ctx context.Context, q recurgent.Request, as *hops) Answer {
 	sent := false
 	for retries := 0; ; retries++ {
-		a := c.once(ctx, who, q, key)
+		a := c.once(ctx, q, *as)
 		sent = sent || a.Note.Sent
 		a.Note.Retries, a.Note.Sent = retries, sent
-		wait, again := c.retry(&a, who, q, retries)
+		wait, again := c.retry(&a, as.who, q, retries)
 		if !again || c.sleep(ctx, wait) != nil {
 			return a
 		}
@@ -154,10 +159,11 @@ func (c *Client) do(ctx context.Context, who Caller, q recurgent.Request, key st
 }
 
 // once performs the request.
-func (c *Client) once(ctx context.Context, who Caller, q recurgent.Request, key string) Answer {
-	a := Answer{Note: Note{Asked: SafeURL(q.URL), Mode: ModeLive}, large: &hold{places: c.large, owner: who.Owner}}
+func (c *Client) once(ctx context.Context, q recurgent.Request, h hops) Answer {
+	a := Answer{Note: Note{Asked: SafeURL(q.URL), Mode: ModeLive}, large: &hold{places: c.large, owner: h.who.Owner}}
 	a.Note.URL = a.Note.Asked
-	response, err := c.attempt(ctx, q, &hops{client: c, who: who, body: q.Body, key: key, note: &a.Note, cache: q.Cache && c.cache != nil && q.Body == ""}, &a)
+	h.client, h.body, h.note, h.cache = c, q.Body, &a.Note, q.Cache && c.cache != nil && q.Body == ""
+	response, err := c.attempt(ctx, q, &h, &a)
 	if a.Note.FetchedAt == "" {
 		a.Note.FetchedAt = c.now().UTC().Format(time.RFC3339Nano)
 	}
@@ -198,6 +204,7 @@ func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *A
 		return limit.pause(func() error { return c.opts.Heavy.Enter(ctx, h.who.Owner, bytes) })
 	}
 	h.leave = func(bytes int) { c.opts.Heavy.Leave(h.who.Owner, bytes) }
+	h.goesOn = limit.renew
 	r, err := h.follow(ctx)
 	if at := h.mask(context.Background(), SafeURL(h.at.String())); at != "" && !h.atAddress() {
 		a.Note.URL = at

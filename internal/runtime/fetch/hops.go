@@ -25,6 +25,8 @@ type hops struct {
 	reader       bodyReader
 	enter        func(bytes int) error // waits for a place for the work over a body
 	leave        func(bytes int)       // gives it back
+	goesOn       func()                // the time of the request begins anew: something came
+	into         Begin                 // of a file; nil: the body is read
 	cache        bool                  // kept answers are accepted
 	kept         *httpcache.Answer     // of this hop, where they are; nil otherwise
 	direct       direct                // the connection that the program named in the place of an address
@@ -44,7 +46,10 @@ func (h *hops) follow(ctx context.Context) (*recurgent.Response, error) {
 			return nil, h.redirected(err)
 		}
 		next, redirected := redirectTarget(h.at, answer)
-		if !redirected {
+		switch {
+		case !redirected && h.into != nil && isGood(answer.StatusCode):
+			return h.download(ctx, answer)
+		case !redirected:
 			return h.read(ctx, answer)
 		}
 		answer.Body.Close()
@@ -200,14 +205,20 @@ func (h *hops) read(ctx context.Context, answer *http.Response) (*recurgent.Resp
 			raw = c.Mask(ctx, raw)
 		}
 	}
+	r := h.response(ctx, answer, body, raw)
+	h.note.describe(r)
+	return r, nil
+}
+
+// response is the answer with a body and without echoes of credentials in the rest.
+func (h *hops) response(ctx context.Context, answer *http.Response, body, raw []byte) *recurgent.Response {
 	r := response(answer, body, raw)
 	header := make(map[string]string, len(r.Header))
 	for name, value := range r.Header {
 		header[h.mask(ctx, name)] = h.mask(ctx, value)
 	}
 	r.Header = header
-	h.note.describe(r)
-	return r, nil
+	return r
 }
 
 func (h *hops) mask(ctx context.Context, s string) string {

@@ -40,6 +40,7 @@ func (h *hold) release() {
 // A limit ends a context after some time; while it is paused the time stands still.
 type limit struct {
 	timer *time.Timer
+	all   time.Duration
 	left  time.Duration
 	since time.Time
 	end   context.CancelCauseFunc
@@ -47,7 +48,7 @@ type limit struct {
 
 func withLimit(ctx context.Context, d time.Duration) (context.Context, *limit) {
 	ctx, end := context.WithCancelCause(ctx)
-	l := &limit{left: d, since: time.Now(), end: end}
+	l := &limit{all: d, left: d, since: time.Now(), end: end}
 	l.timer = time.AfterFunc(d, func() { end(context.DeadlineExceeded) })
 	return ctx, l
 }
@@ -60,6 +61,12 @@ func (l *limit) pause(f func() error) error {
 	l.since = time.Now()
 	l.timer.Reset(max(0, l.left))
 	return err
+}
+
+// renew begins the time anew.
+func (l *limit) renew() {
+	l.left, l.since = l.all, time.Now()
+	l.timer.Reset(l.left)
 }
 
 func (l *limit) stop() {

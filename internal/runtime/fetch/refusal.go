@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 
 	"code.dny.dev/ssrf"
@@ -34,6 +35,9 @@ type Refusal struct {
 	Kind    string // one of the kinds of a Note
 	Message string // for the program
 }
+
+// An unkept refusal is one of whoever takes a file, in words of its own.
+type unkept struct{ *recurgent.Failure }
 
 func (e *Refusal) Error() string { return e.Message }
 
@@ -69,11 +73,14 @@ func kindOf(failureType string) string {
 // refusalOf names what went wrong without revealing more of the network than a program may know.
 func refusalOf(err error) *Refusal {
 	var known *Refusal
+	var unkept *unkept
 	var dns *net.DNSError
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &unkept):
+		return &Refusal{KindTooLarge, strings.TrimPrefix(unkept.Message, "fetch: ")}
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort), errors.Is(err, ssrf.ErrInvalidHostPort):
 		return deny("the host's address is not public")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():

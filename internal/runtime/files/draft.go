@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
+	"io"
+	"io/fs"
 	"mime"
 	"strings"
 	"sync"
@@ -24,6 +26,8 @@ type Draft struct {
 	to   store.Draft
 	sum  hash.Hash
 	held int64 // bytes of room
+
+	closed bool
 }
 
 // Begin begins a file. Owner, SessionID, CallID, Name and MediaType of f count.
@@ -59,6 +63,9 @@ func (d *Draft) Write(p []byte) (int, error) {
 	if err := context.Cause(d.ctx); err != nil {
 		return 0, err
 	}
+	if d.closed {
+		return 0, fs.ErrClosed
+	}
 	if d.file.Bytes+int64(len(p)) > d.k.o.MaxFile {
 		return 0, &LimitError{LimitFile, d.k.o.MaxFile}
 	}
@@ -69,6 +76,20 @@ func (d *Draft) Write(p []byte) (int, error) {
 	d.file.Bytes += int64(n)
 	_, _ = d.sum.Write(p[:n]) // a hash takes everything
 	return n, d.k.limited(err)
+}
+
+// Close ends writing: from then on the draft can be read.
+func (d *Draft) Close() error {
+	d.closed = true
+	return nil
+}
+
+// Reader reads what was written, nil before Close.
+func (d *Draft) Reader() *io.SectionReader {
+	if !d.closed {
+		return nil
+	}
+	return io.NewSectionReader(d.to, 0, d.file.Bytes)
 }
 
 // End returns what is known of the file as it is.

@@ -210,7 +210,7 @@ func (ff *factFinder) member(s *ast.SelectorExpr) {
 		f.UsesTools = true
 	case "Delegate":
 		f.UsesDelegate, f.UsesTools = true, true
-	case "Fetch", "FetchWith":
+	case "Fetch", "FetchWith", "FetchFile":
 		f.UsesFetch = true
 		ff.caps["http_fetch"] = true
 	case "Content":

@@ -43,7 +43,7 @@ func (c *check) check() *Refusal {
 	if r := c.heldPolicy(); r != nil { // of the text as it is: calls that are moved are of no other types
 		return r
 	}
-	c.inputs = string(inputs.Of(c.file, c.info, c.pkg).JSON()) // of the author's text: reordering adds variables
+	c.inputs = string(inputs.Of(c.file, c.info).JSON()) // of the author's text: reordering adds variables
 	c.outside = outside.Of(c.file, c.info)
 	c.residue = residue.Possible(c.file, c.info, c.pkg)
 	if c.asWritten {

@@ -6,17 +6,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // OpenFile opens file_a, which is longer than many pieces.
-func (host) OpenFile(_ context.Context, id string, _ bool) (*sandbox.OpenFile, *sandbox.AuthoredError) {
+func (host) OpenFile(_ context.Context, id string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
 	if id != "file_a" {
 		return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: "no files"}
 	}
@@ -25,20 +23,22 @@ func (host) OpenFile(_ context.Context, id string, _ bool) (*sandbox.OpenFile, *
 	for i := range 50_000 {
 		fmt.Fprintf(&b, "%s,%d\n", []string{"north", "south"}[i%2], i)
 	}
-	return &sandbox.OpenFile{File: fileOf(id, []byte(b.String())), ReadCloser: io.NopCloser(strings.NewReader(b.String()))}, nil
-}
-
-func (host) FileInfo(context.Context, string) (recurgent.FileInfo, *sandbox.AuthoredError) {
-	return recurgent.FileInfo{Bytes: 1}, nil
+	return &sandbox.OpenFile{File: fileOf(id, []byte(b.String())), ReadSeekCloser: inMemory{strings.NewReader(b.String())}}, nil
 }
 
 // CreateFile takes what a program makes; its digest stands in the journal.
-func (host) CreateFile(context.Context, string, string) (sandbox.NewFile, *sandbox.AuthoredError) {
+func (host) CreateFile(context.Context, string, string, string) (sandbox.NewFile, *sandbox.AuthoredError) {
 	return &madeFile{}, nil
 }
 
 type madeFile struct{ bytes.Buffer }
 
+type inMemory struct{ *strings.Reader }
+
+func (inMemory) Close() error { return nil }
+
+func (m *madeFile) Close() error    { return nil }
+func (m *madeFile) Discard()        {}
 func (m *madeFile) ID() string      { return "file_made" }
 func (m *madeFile) End() agent.File { return fileOf(m.ID(), m.Bytes()) }
 
@@ -57,7 +57,6 @@ func TestFilesNatively(t *testing.T) {
 
 import (
 	"encoding/csv"
-	"io"
 	"recurgent"
 	"strconv"
 	"strings"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,6 +41,7 @@ func (o *Operator) CallEvents(ctx context.Context, callID, after string, emit fu
 // EventQuery selects events: those after the call id After ("" for those from now on), of calls of the owner ("" for everybody's). Reader is whose stream it is.
 type EventQuery struct {
 	After, Owner, Reader string
+	Previews             bool   // entries have the beginnings of their values
 	Listens              func() // is called once, before the first event: whatever ends from then on is passed; nil: nobody waits for it
 }
 
@@ -75,13 +77,9 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 				return err
 			}
 		}
-		for _, c := range calls {
-			if s.sent.has(c.CallID) {
-				continue
-			}
-			if err := s.send(ctx, c); err != nil {
-				return err
-			}
+		calls = slices.DeleteFunc(calls, func(c *progress.Call) bool { return s.sent.has(c.CallID) })
+		if err := s.sendAll(ctx, calls); err != nil {
+			return err
 		}
 	}
 }
@@ -105,13 +103,45 @@ type stream struct {
 	emit func(progress.Event) error
 }
 
+// sendAll sends what of the calls is the reader's.
+func (s *stream) sendAll(ctx context.Context, calls []*progress.Call) error {
+	if len(calls) == 0 {
+		return nil
+	}
+	last := calls[len(calls)-1].CallID
+	if s.Previews {
+		calls = slices.DeleteFunc(calls, func(c *progress.Call) bool { return !s.owns(ctx, c) })
+		entries := make([]agent.LogEntry, len(calls))
+		for i, c := range calls {
+			entries[i] = c.LogEntry
+		}
+		if err := s.o.Preview(ctx, entries); err != nil {
+			return err
+		}
+		for i := range calls {
+			calls[i] = &progress.Call{LogEntry: entries[i]}
+		}
+	}
+	for _, c := range calls {
+		if err := s.send(ctx, c); err != nil {
+			return err
+		}
+	}
+	s.After = last
+	return nil
+}
+
+func (s *stream) owns(ctx context.Context, c *progress.Call) bool {
+	return s.Owner == "" || s.o.ownerOf(ctx, &c.LogEntry) == s.Owner
+}
+
 func (s *stream) send(ctx context.Context, c *progress.Call) error {
 	s.After = c.CallID
+	if !s.owns(ctx, c) {
+		return nil
+	}
 	encode := c.JSON
 	if s.Owner != "" {
-		if s.o.ownerOf(ctx, &c.LogEntry) != s.Owner {
-			return nil
-		}
 		encode = c.OwnJSON
 	}
 	raw, err := encode()
@@ -143,12 +173,14 @@ func (s *stream) catchUp(ctx context.Context, announced string) error {
 		}); err != nil {
 			return err
 		}
-		for _, e := range page {
+		calls := make([]*progress.Call, len(page))
+		for i, e := range page {
 			s.sent.add(e.CallID)
 			known = known || e.CallID == announced
-			if err := s.send(ctx, &progress.Call{LogEntry: filled(e)}); err != nil {
-				return err
-			}
+			calls[i] = &progress.Call{LogEntry: filled(e)}
+		}
+		if err := s.sendAll(ctx, calls); err != nil {
+			return err
 		}
 		more = len(page) == missedPage
 	}

@@ -172,5 +172,5 @@ func (o *Operator) gated(ctx context.Context, code string, d agent.Declaration, 
 		return nil, &agent.InputError{Code: "validation_failed", Pointer: "/parameters", Detail: err.Error(), Hint: "leave summary, parameters and returns out, and they are inferred from the program"}
 	}
 	return &agent.Generation{Code: code, Interface: takes, CodeChecksum: checksum, Dependencies: facts.Imports, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: runtime.ModelOperator, Owner: actor, CreatedAt: o.o.Now(), Facts: runtime.EncodeFacts(facts), Cacheable: true, CacheabilityReason: runtime.CacheStable}, nil
+		Interpreter: facts.Engine, Model: runtime.ModelOperator, Owner: actor, CreatedAt: o.o.Now(), Facts: runtime.EncodeFacts(facts, d.Unread(takes)...), Cacheable: true, CacheabilityReason: runtime.CacheStable}, nil
 }

@@ -117,6 +117,30 @@ func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.Lo
 	return out, nil
 }
 
+// Preview puts the beginnings of their values into entries, where these are kept: whoever got the entries may read the values, too.
+func (o *Operator) Preview(ctx context.Context, entries []agent.LogEntry) error {
+	var ids []string
+	for i := range entries {
+		if entries[i].OutcomeStatus == agent.StatusOK {
+			ids = append(ids, entries[i].CallID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	values, err := o.store.Previews(ctx, ids)
+	if err == nil {
+		err = o.o.Store.Settled()
+	}
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		entries[i].ValuePreview = values[entries[i].CallID]
+	}
+	return nil
+}
+
 // filled replaces lists that the log omits by empty ones, and adds the code of the reason why the call is not replayable.
 func filled(e agent.LogEntry) agent.LogEntry {
 	for _, list := range []*[]string{&e.HistoryQueryPatterns, &e.CapabilityPatterns, &e.WeakSuccessReasons} {

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Open opens a file for reading: the object {"$file": "file_..."} as it came in, or its id. The bytes come in pieces as they are
+// Open opens a file for reading: the object {"$file": "file_..."} as it came in, or its id, or one that the program has fetched, or made and closed. The bytes come in pieces as they are
 // read, so that a file may be larger than the program's memory: read it with bufio, encoding/csv or encoding/json's Decoder. A
 // program may have 16 files open at once; one that was read to its end, or closed (io.Closer), does not count. The error is
 // file_not_found when there is no such file, or it is gone.
@@ -37,6 +37,18 @@ func (c *Call) ReadFile(ref any) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(in)
+}
+
+// FetchFile gets the URL into a file, whatever its size, and returns the file's reference {"$file": "file_..."}: read it with Open, OpenText, ReadFile or
+// FileInfo, return it, or both. It is for what is large or binary; its bytes are unpacked, and text keeps its character set. The file counts as one that the
+// program makes: it is kept when the call ends with a value that refers to it, else removed. Besides the errors of Fetch there are not_found for the status 404 or
+// 410, and fetch_failed for any other one that is not 2xx.
+func (c *Call) FetchFile(url string) (map[string]any, error) {
+	var ref map[string]any
+	if err := c.host.Ask("fetch_file", Request{URL: url}, &ref); err != nil {
+		return nil, err
+	}
+	return ref, nil
 }
 
 // FileInfo describes a file.
@@ -76,6 +88,8 @@ func fileID(ref any) (string, error) {
 	switch ref := ref.(type) {
 	case string:
 		return ref, nil
+	case *File:
+		return ref.id, nil
 	case map[string]any:
 		if id, ok := ref["$file"].(string); ok {
 			return id, nil

@@ -40,7 +40,7 @@ func DoneIn(journal json.RawMessage) []Done {
 			d.Error = e.Error.Type
 		}
 		switch e.Op {
-		case wire.OpFetch:
+		case wire.OpFetch, wire.OpFetchFile:
 			var q recurgent.Request
 			var got struct{ Status int }
 			if json.Unmarshal(e.Params, &q) == nil {

@@ -74,8 +74,13 @@ func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failur
 		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "asks", Message: "the program made too many host calls",
 			Hint: "Ask the host once and keep the answer, instead of asking in a loop."}
 	}
-	if q.Op == wire.OpOpen || q.Op == wire.OpCreate {
+	switch q.Op {
+	case wire.OpOpen, wire.OpCreate:
 		return x.stream(ctx, q)
+	case wire.OpFile:
+		return x.fileInfo(ctx, q)
+	case wire.OpFetchFile:
+		return x.fetchFile(ctx, q.Params)
 	}
 	var r reply
 	var fatal *Failure
@@ -122,12 +127,9 @@ func (x *exchange) give(q *wire.Question, g given) {
 
 // recorded answers from the journal of the earlier call.
 func (x *exchange) recorded(ctx context.Context, q *wire.Question) (reply, *Failure) {
-	e := x.journal.find(q.Op, q.Params)
-	if e == nil {
-		e = x.journal.findCanonical(q.Op, q.Params, x.req.Canonical)
-	}
-	if e == nil {
-		return reply{}, diverged("the program asked for " + q.Op + ", which the recorded call did not")
+	e, failure := x.lookUp(q.Op, q.Params)
+	if failure != nil {
+		return reply{}, failure
 	}
 	switch q.Op {
 	case wire.OpCall:
@@ -153,6 +155,18 @@ func (x *exchange) recorded(ctx context.Context, q *wire.Question) (reply, *Fail
 		x.give(q, given{id: q.ID, entry: e})
 	}
 	return reply{body: raw}, nil
+}
+
+// lookUp takes the entry of the journal that answers the question.
+func (x *exchange) lookUp(op string, params json.RawMessage) (*journalEntry, *Failure) {
+	e := x.journal.find(op, params)
+	if e == nil {
+		e = x.journal.findCanonical(op, params, x.req.Canonical)
+	}
+	if e == nil {
+		return nil, diverged("the program asked for " + op + ", which the recorded call did not")
+	}
+	return e, nil
 }
 
 func diverged(message string) *Failure {
@@ -200,16 +214,6 @@ func (x *exchange) perform(ctx context.Context, op string, params json.RawMessag
 			raw = json.RawMessage("null")
 		}
 		return plain(raw, err)
-	case wire.OpFile:
-		var q struct{ File string }
-		if json.Unmarshal(params, &q) != nil {
-			return nil, denied("file: bad parameters")
-		}
-		info, refused := x.h.FileInfo(ctx, q.File)
-		if refused != nil {
-			return nil, &recurgent.Failure{Type: refused.Type, Message: refused.Message}
-		}
-		return plain(json.Marshal(info))
 	case wire.OpDelegate:
 		var q struct {
 			Role     string

@@ -12,27 +12,38 @@ import (
 
 // fetch performs a request for the program.
 func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
-	var q recurgent.Request
-	if json.Unmarshal(params, &q) != nil {
-		return nil, denied("fetch: bad parameters")
+	q, refusal := x.mayFetch(params)
+	if refusal != nil {
+		return nil, refusal
 	}
-	if len(x.fetches) >= x.req.Fetches {
-		return nil, denied(fmt.Sprintf("fetch: a program may fetch %d times in a call (policy fetches_per_call)", x.req.Fetches))
-	}
-	client := x.pool.opts.Fetch
-	if x.req.NoFetch || client == nil {
-		x.fetches = append(x.fetches, fetch.Denied(q))
-		return nil, denied("fetch: this run may not fetch")
-	}
-	who := fetch.Caller{Owner: x.req.Owner, Role: x.req.Role, Method: x.req.Method, CallID: x.req.CallID, End: x.req.End, Guard: x.req.Guard, Writes: x.req.Writes}
 	var a fetch.Answer
-	x.wait(ctx, func() { a = client.Do(ctx, who, q) })
+	x.wait(ctx, func() { a = x.pool.opts.Fetch.Do(ctx, x.caller(), q) })
 	x.held = a.Release
 	x.fetches = append(x.fetches, a.Note)
 	if a.Failure != nil {
 		return nil, a.Failure
 	}
 	return plain(encode(a.Response, len(a.Response.Body)+len(a.Response.Raw)*4/3))
+}
+
+// mayFetch reads the request, and refuses one that the run may not make.
+func (x *exchange) mayFetch(params json.RawMessage) (q recurgent.Request, refusal *recurgent.Failure) {
+	if json.Unmarshal(params, &q) != nil {
+		return q, denied("fetch: bad parameters")
+	}
+	if len(x.fetches) >= x.req.Fetches {
+		return q, denied(fmt.Sprintf("fetch: a program may fetch %d times in a call (policy fetches_per_call)", x.req.Fetches))
+	}
+	if x.req.NoFetch || x.pool.opts.Fetch == nil {
+		x.fetches = append(x.fetches, fetch.Denied(q))
+		return q, denied("fetch: this run may not fetch")
+	}
+	return q, nil
+}
+
+// caller is for whom requests are made.
+func (x *exchange) caller() fetch.Caller {
+	return fetch.Caller{Owner: x.req.Owner, Role: x.req.Role, Method: x.req.Method, CallID: x.req.CallID, End: x.req.End, Guard: x.req.Guard, Writes: x.req.Writes}
 }
 
 // encode is json.Marshal without escapes for HTML, which make pages much larger, of a value of roughly that size.

@@ -24,7 +24,7 @@ func Journalled(journal json.RawMessage) Given {
 	g := Given{Context: form.Context, InputHistory: form.InputHistory}
 	for i := range form.Asks {
 		var q recurgent.Request
-		if e := &form.Asks[i]; e.Op == wire.OpFetch && !e.Same && json.Unmarshal(e.Params, &q) == nil {
+		if e := &form.Asks[i]; wire.Fetches(e.Op) && !e.Same && json.Unmarshal(e.Params, &q) == nil {
 			g.Fetched = append(g.Fetched, fetch.SafeURL(q.URL))
 		}
 	}

@@ -197,7 +197,7 @@ func (j *journal) find(op string, params json.RawMessage) *journalEntry {
 			return before
 		}
 	}
-	if op != wire.OpFetch {
+	if !wire.Fetches(op) {
 		return nil
 	}
 	want := fetchKey(params)
@@ -223,7 +223,7 @@ func (j *journal) findCanonical(op string, params json.RawMessage, canonical fun
 	form := canonical(params)
 	for i := range j.served.Asks {
 		e := &j.served.Asks[i]
-		if j.used[i] || e.Op != op || e.Same || !bytes.Equal(j.forms[i], form) && (op != wire.OpFetch || fetchKey(j.forms[i]) != fetchKey(form)) {
+		if j.used[i] || e.Op != op || e.Same || !bytes.Equal(j.forms[i], form) && (!wire.Fetches(op) || fetchKey(j.forms[i]) != fetchKey(form)) {
 			continue
 		}
 		j.used[i] = true

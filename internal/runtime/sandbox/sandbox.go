@@ -17,7 +17,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -120,10 +119,9 @@ type Host interface {
 	// History answers recurgent.Call's three history methods: an array of records, oldest first.
 	History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error)
 	Content(ctx context.Context, ref string) (json.RawMessage, error) // nil when missing
-	// OpenFile opens a file for reading, text decoded to UTF-8; CreateFile begins one. The program gets the error.
-	OpenFile(ctx context.Context, id string, text bool) (*OpenFile, *AuthoredError)
-	FileInfo(ctx context.Context, id string) (recurgent.FileInfo, *AuthoredError)
-	CreateFile(ctx context.Context, name, mediaType string) (NewFile, *AuthoredError)
+	// OpenFile opens a file for reading, also one of CreateFile that is closed; CreateFile begins one, for the operation op. The program gets the error.
+	OpenFile(ctx context.Context, id string) (*OpenFile, *AuthoredError)
+	CreateFile(ctx context.Context, op, name, mediaType string) (NewFile, *AuthoredError)
 	// Revision is that of what answers to op (history, tools, content) are made of: as long as it is the same, the same question
 	// has the same answer. It costs next to nothing; negative when nothing is known.
 	Revision(ctx context.Context, op string) int64

@@ -3,12 +3,9 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -19,18 +16,19 @@ import (
 // maxStreams is how many files a program may have open at once, those that it makes included.
 const maxStreams = 16
 
-// OpenFile is a file that a program reads.
+// OpenFile is a file that a program reads. An error of Read is a *recurgent.Failure where the program is to see more than that it failed.
 type OpenFile struct {
 	agent.File
-	io.ReadCloser
+	io.ReadSeekCloser
 }
 
 // NewFile is a file that a program makes. An error of Write is a *recurgent.Failure where the program is to see more than that it failed.
-// End gives what was made of it; what becomes of it is the host's business.
+// End gives what was made of it; what becomes of it is the host's business, unless it is discarded. Close ends writing.
 type NewFile interface {
-	io.Writer
+	io.WriteCloser
 	ID() string
 	End() agent.File
+	Discard()
 }
 
 // streams are the files that a run has open or has made.
@@ -39,18 +37,20 @@ type streams struct {
 	open  map[int]stream
 	made  []*madeFile
 	ended []agent.File // those of made that a live run has ended with
+	again []*madeAgain // those of a run on recorded effects
+	room  int          // what its files may still take in memory
 	buf   []byte
 }
 
 // A stream is a file that is open, for reading or for writing.
 type stream struct {
-	from *OpenFile
+	from io.ReadCloser
 	to   *madeFile
 }
 
 type madeFile struct {
 	NewFile
-	params json.RawMessage // of its creation
+	params json.RawMessage // of its creation; nil for one that was fetched
 	was    *fileNote       // of a run on recorded effects: what it was then
 }
 
@@ -78,8 +78,12 @@ func (s *streams) add(x stream, id string) reply {
 }
 
 func (s *streams) close(n int) {
-	if x := s.open[n]; x.from != nil {
+	x := s.open[n]
+	if x.from != nil {
 		_ = x.from.Close() // it was only read
+	}
+	if x.to != nil {
+		_ = x.to.Close() // which writes nothing
 	}
 	delete(s.open, n)
 }
@@ -150,44 +154,6 @@ func (x *exchange) read(p wire.StreamParams, from io.Reader) (reply, *Failure) {
 	return failing(err)
 }
 
-func (x *exchange) openFile(ctx context.Context, params json.RawMessage) (reply, *Failure) {
-	var q struct {
-		File string
-		Text bool
-	}
-	if json.Unmarshal(params, &q) != nil {
-		return refuse(denied("open: bad parameters"))
-	}
-	var was fileNote
-	if x.journal.replaying() {
-		e := x.journal.find(wire.OpOpen, params)
-		switch {
-		case e == nil:
-			return reply{}, diverged("the program opened a file that the recorded call did not")
-		case e.Error != nil:
-			return refuse(&recurgent.Failure{Type: e.Error.Type, Message: e.Error.Message})
-		case json.Unmarshal(e.Result, &was) != nil:
-			return reply{}, diverged("the journal of a file cannot be read")
-		}
-	}
-	f, refused := x.h.OpenFile(ctx, q.File, q.Text)
-	if x.journal.replaying() {
-		if refused != nil || f.SHA256 != was.SHA256 {
-			if f != nil {
-				_ = f.Close() // nothing was read
-			}
-			return reply{}, diverged("the file " + q.File + " of the recorded call is gone")
-		}
-	} else if refused != nil {
-		refusal := &recurgent.Failure{Type: refused.Type, Message: refused.Message}
-		x.journal.add(wire.OpOpen, params, nil, refusal)
-		return refuse(refusal)
-	} else {
-		x.journal.add(wire.OpOpen, params, noteOf(&f.File), nil)
-	}
-	return x.files.add(stream{from: f}, f.ID), nil
-}
-
 func (x *exchange) createFile(ctx context.Context, params json.RawMessage) (reply, *Failure) {
 	var q struct {
 		Name      string
@@ -198,16 +164,16 @@ func (x *exchange) createFile(ctx context.Context, params json.RawMessage) (repl
 	}
 	m := &madeFile{params: params}
 	if x.journal.replaying() {
-		again := &madeAgain{sum: sha256.New(), id: fmt.Sprintf("file_new_%d", len(x.files.made))}
+		id := fmt.Sprintf("file_new_%d", len(x.files.made))
 		if e := x.journal.find(wire.OpCreate, params); e != nil && e.Error == nil {
 			m.was = &fileNote{}
 			if json.Unmarshal(e.Result, m.was) == nil && m.was.File != "" {
-				again.id = m.was.File
+				id = m.was.File
 			}
 		}
-		m.NewFile = again
+		m.NewFile = x.files.makeAgain(agent.File{ID: id, Name: q.Name, MediaType: q.MediaType})
 	} else {
-		made, refused := x.h.CreateFile(ctx, q.Name, q.MediaType)
+		made, refused := x.h.CreateFile(ctx, wire.OpCreate, q.Name, q.MediaType)
 		if refused != nil {
 			refusal := &recurgent.Failure{Type: refused.Type, Message: refused.Message}
 			x.journal.add(wire.OpCreate, params, nil, refusal)
@@ -219,33 +185,18 @@ func (x *exchange) createFile(ctx context.Context, params json.RawMessage) (repl
 	return x.files.add(stream{to: m}, m.ID()), nil
 }
 
-// madeAgain is a file that a run on recorded effects makes: of it only the digest is kept.
-type madeAgain struct {
-	sum  hash.Hash
-	size int64
-	id   string
-}
-
-func (m *madeAgain) Write(p []byte) (int, error) {
-	m.size += int64(len(p))
-	return m.sum.Write(p)
-}
-
-func (m *madeAgain) ID() string { return m.id }
-
-func (m *madeAgain) End() agent.File {
-	return agent.File{ID: m.id, SHA256: hex.EncodeToString(m.sum.Sum(nil)), Bytes: m.size}
-}
-
 // endFiles notes what was made. In a run on recorded effects it returns the value with another reference in the place of that to a file
 // whose bytes are not those of the recorded call, so that the two values differ.
 func (x *exchange) endFiles(value json.RawMessage) json.RawMessage {
 	for _, m := range x.files.made {
 		f := m.End()
-		if !x.journal.replaying() {
-			x.journal.add(wire.OpCreate, m.params, noteOf(&f), nil)
+		switch {
+		case !x.journal.replaying():
+			if m.params != nil {
+				x.journal.add(wire.OpCreate, m.params, noteOf(&f), nil)
+			}
 			x.files.ended = append(x.files.ended, f)
-		} else if m.was == nil || m.was.SHA256 != f.SHA256 {
+		case m.was == nil || m.was.SHA256 != f.SHA256:
 			value = bytes.ReplaceAll(value, []byte(f.ID), []byte(f.ID+"_"+f.SHA256[:12]))
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -32,16 +34,20 @@ func (f *fakeFile) Write(p []byte) (int, error) {
 
 func (f *fakeFile) ID() string { return f.id }
 
+func (f *fakeFile) Close() error { return nil }
+
+func (f *fakeFile) Discard() { f.Reset() }
+
 func (f *fakeFile) End() agent.File { return fileOf(f.id, f.String()) }
 
 func fileOf(id, text string) agent.File {
 	sum := sha256.Sum256([]byte(text))
-	return agent.File{ID: id, Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+	return agent.File{ID: id, Name: "a.csv", MediaType: "text/csv", Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
 }
 
 // closed counts a reader that was closed.
 type closed struct {
-	io.Reader
+	io.ReadSeeker
 	h *fakeHost
 }
 
@@ -50,15 +56,20 @@ func (c closed) Close() error {
 	return nil
 }
 
-func (h *fakeHost) OpenFile(_ context.Context, id string, _ bool) (*OpenFile, *AuthoredError) {
+func (h *fakeHost) OpenFile(_ context.Context, id string) (*OpenFile, *AuthoredError) {
 	text, ok := h.files[id]
+	for _, f := range h.made {
+		if f.id == id {
+			text, ok = f.String(), true
+		}
+	}
 	if !ok {
 		return nil, &AuthoredError{Type: agent.ErrFileNotFound, Message: "there is no file " + id}
 	}
 	return &OpenFile{fileOf(id, text), closed{strings.NewReader(text), h}}, nil
 }
 
-func (h *fakeHost) CreateFile(_ context.Context, name, mediaType string) (NewFile, *AuthoredError) {
+func (h *fakeHost) CreateFile(_ context.Context, _, name, mediaType string) (NewFile, *AuthoredError) {
 	if mediaType == "bad" {
 		return nil, &AuthoredError{Type: agent.ErrInvalidInput, Message: "the media type cannot be used"}
 	}
@@ -299,10 +310,101 @@ func BenchmarkReadFile(b *testing.B) {
 	}
 }
 
-func (h *fakeHost) FileInfo(_ context.Context, id string) (recurgent.FileInfo, *AuthoredError) {
-	text, ok := h.files[id]
-	if !ok {
-		return recurgent.FileInfo{}, &AuthoredError{Type: agent.ErrFileNotFound, Message: "there is no file " + id}
+const countFetched = `
+	f, err := call.FetchFile(call.Arg(0, "url").(string))
+	if err != nil {
+		return nil, err
 	}
-	return recurgent.FileInfo{Name: "a.csv", MediaType: "text/csv", Encoding: "utf-8", Bytes: int64(len(text))}, nil
+	info, err := call.FileInfo(f)
+	if err != nil {
+		return nil, err
+	}
+	data, err := call.ReadFile(f)
+	if err != nil {
+		return nil, err
+	}
+	return []any{f, info.Bytes, len(data), strings.Count(string(data), "\n")}, nil`
+
+const readOwn = `
+	f, err := call.Create("a.csv", "text/csv")
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprint(f, "\xef\xbb\xbfa;b\n")
+	if _, err := call.Open(f); call.Arg(0, "unclosed") != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	in, err := call.OpenText(f.Ref())
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(in)
+	info, _ := call.FileInfo(f)
+	return []any{string(text), info.Encoding, info.Bytes, f}, err`
+
+// A program fetches a file and reads it; a second run has its bytes from the journal or, where they are many, from the stored file.
+func TestFetchFileFromProgram(t *testing.T) {
+	rows := map[string]string{"/small": manyRows(1000), "/large": manyRows(400_000), "/binary": "\x00\xff\xfe\x01\n"}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if text, ok := rows[r.URL.Path]; ok {
+			io.WriteString(w, text)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	eachEngine(t, func(t *testing.T, _ *Pool) {
+		p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+		for path, text := range rows {
+			h := &fakeHost{}
+			req := request(program(countFetched, "strings"), s.URL+path)
+			got := p.Run(t.Context(), req, h)
+			want := fmt.Sprintf(`value [{"$file":"file_made_0"},%d,%d,%d]`, len(text), len(text), strings.Count(text, "\n"))
+			if said(got) != want || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 || len(got.Effects.Made) != 1 {
+				t.Fatalf("%s: %s, want %s, %+v", path, said(got), want, got.Effects.Fetches)
+			}
+			rec := Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}
+			again, err := Replay(t.Context(), p, rec, &fakeHost{files: map[string]string{}})
+			if large := path == "/large"; err != nil || again.Equal == large || (again.Diverged != "") != large {
+				t.Errorf("%s, without the stored file: %+v, %v", path, again, err)
+			}
+			if again, err := Replay(t.Context(), p, rec, &fakeHost{files: map[string]string{"file_made_0": text}}); err != nil || !again.Equal {
+				t.Errorf("%s, with the stored file: %+v, %v", path, again, err)
+			}
+		}
+		h := &fakeHost{}
+		req := request(program(countFetched, "strings"), s.URL+"/none")
+		got := p.Run(t.Context(), req, h)
+		if got.Authored == nil || got.Authored.Type != "not_found" || len(h.made) != 0 || got.Effects.Fetches[0].Status != 404 {
+			t.Errorf("of a page that is not there: %s, %+v", said(got), got.Effects.Fetches)
+		}
+		if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Authored: got.Authored}, h); err != nil || !again.Equal {
+			t.Errorf("replay: %+v, %v", again, err)
+		}
+		req.Fetches = 0
+		if got := p.Run(t.Context(), req, h); got.Authored == nil || got.Authored.Type != "denied" {
+			t.Errorf("over the number: %s", said(got))
+		}
+	})
+}
+
+// A program reads a file that it has made, once it is closed, also on recorded effects.
+func TestProgramsReadWhatTheyMake(t *testing.T) {
+	eachEngine(t, func(t *testing.T, p *Pool) {
+		req := request(program(readOwn, "fmt", "io"))
+		got := p.Run(t.Context(), req, &fakeHost{})
+		if said(got) != `value ["a;b\n","utf-8",7,{"$file":"file_made_0"}]` {
+			t.Fatal(said(got))
+		}
+		if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !again.Equal {
+			t.Errorf("replay: %+v, %v", again, err)
+		}
+		open := p.Run(t.Context(), request(program(readOwn, "fmt", "io"), true), &fakeHost{})
+		if open.Authored == nil || !open.Authored.Plain || !strings.Contains(open.Authored.Message, "is not closed") {
+			t.Errorf("before it is closed: %s", said(open))
+		}
+	})
 }

@@ -224,9 +224,7 @@ func (p *calls) Call(_ context.Context, callID string) (store.Call, error) {
 		if err := p.findCall(callID, &out.Log, &correctedBy); err != nil {
 			return store.Call{}, err
 		}
-		if err := p.values.Find(jsonl.Key(callID), func(line []byte) bool {
-			return jsonl.Member(line, "call_id") == callID && json.Unmarshal(line, &v) == nil
-		}); err != nil {
+		if err := p.findValue(callID, &v); err != nil {
 			return store.Call{}, err
 		}
 	}
@@ -249,23 +247,6 @@ func (p *calls) findCall(callID string, entry *agent.LogEntry, correctedBy *stri
 		return store.ErrNotFound
 	}
 	return err
-}
-
-// withValue adds the outcome and the effects while they are kept.
-func (p *calls) withValue(c store.Call, v *valueLine) (store.Call, error) {
-	hours := p.n.policies.current().Retention.ValueHours
-	store.ForgetDebug(&c.Log, hours, p.n.now())
-	if v.Outcome == nil && v.Effects == nil || hours > 0 && p.n.now().Sub(time.UnixMilli(v.At)) >= time.Duration(hours)*time.Hour {
-		return c, nil
-	}
-	if v.Outcome != nil {
-		c.Outcome = &agent.Outcome{}
-		if err := json.Unmarshal(v.Outcome, c.Outcome); err != nil {
-			return store.Call{}, err
-		}
-	}
-	c.Effects = v.Effects
-	return c, nil
 }
 
 // Replay is part of store.Namespace.

@@ -60,6 +60,14 @@ func (d *draft) Write(data []byte) (int, error) {
 	return n, fullError(err)
 }
 
+// ReadAt is part of store.Draft.
+func (d *draft) ReadAt(p []byte, off int64) (int, error) {
+	if d.file == nil {
+		return 0, fs.ErrClosed
+	}
+	return d.file.ReadAt(p, off)
+}
+
 // checkSpace refuses what would leave less free than the store needs for itself.
 func (d *draft) checkSpace(size int64) error {
 	const step = 8 << 20

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,8 @@ type draft struct {
 	buf    []byte
 	pieces int
 	size   int64
-	ended  bool // it is a file, or discarded
+	ended  bool    // it is a file, or discarded
+	back   *reader // of the pieces that were written; nil until one is read
 }
 
 // NewDraft is part of store.Namespace.
@@ -135,6 +137,24 @@ func (d *draft) Write(data []byte) (int, error) {
 		data, written, d.size = data[k:], written+k, d.size+int64(k)
 	}
 	return written, nil
+}
+
+// ReadAt is part of store.Draft.
+func (d *draft) ReadAt(p []byte, off int64) (read int, err error) {
+	if d.ended {
+		return 0, fs.ErrClosed
+	}
+	if d.back == nil {
+		d.back = &reader{s: d.n.store, blob: d.blob, n: -1}
+	}
+	d.back.size = int64(d.pieces) * pieceBytes
+	if off < d.back.size {
+		if read, err = d.back.ReadAt(p, off); err != io.EOF {
+			return read, err
+		}
+	}
+	n, err := bytes.NewReader(d.buf).ReadAt(p[read:], off+int64(read)-d.back.size)
+	return read + n, err
 }
 
 // flush writes the piece that is full, or the last one, for as long as a call's commit is tried. A piece that is written twice is the same.

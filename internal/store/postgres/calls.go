@@ -66,6 +66,44 @@ func (n *Namespace) Call(ctx context.Context, callID string) (out store.Call, er
 	return out, err
 }
 
+// Previews is part of store.Namespace.
+func (n *Namespace) Previews(ctx context.Context, callIDs []string) (out map[string]string, err error) {
+	out = map[string]string{}
+	if len(callIDs) == 0 {
+		return out, nil
+	}
+	hours, err := n.valueHours(ctx)
+	if err != nil {
+		return nil, err
+	}
+	since := time.Time{}
+	if hours > 0 {
+		since = n.store.o.Now().Add(-time.Duration(hours) * time.Hour)
+	}
+	ids, keys := map[string]string{}, make([]string, len(callIDs))
+	for i, id := range callIDs {
+		keys[i] = key(id)
+		ids[keys[i]] = id
+	}
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		rows, err := n.store.pool.Query(ctx, "SELECT call_id, substring(outcome FROM 1 FOR $3) FROM call_values WHERE ns = $1 AND call_id = ANY($2) AND at > $4 AND outcome IS NOT NULL",
+			ns, keys, store.PreviewBytes, since)
+		if err != nil {
+			return err
+		}
+		var id string
+		var first []byte
+		_, err = pgx.ForEachRow(rows, []any{&id, &first}, func() error {
+			if text := store.Preview(first); text != "" {
+				out[ids[id]] = text
+			}
+			return nil
+		})
+		return err
+	})
+	return out, err
+}
+
 // Replay is part of store.Namespace. A commit whose wait for the standby was given up is visible all the same, so that a reply is replayed only once
 // the standby has it: the message that the query writes makes the query's own end wait for that.
 func (n *Namespace) Replay(ctx context.Context, idempotencyKey string) (store.Idempotent, error) {

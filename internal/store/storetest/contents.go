@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -18,6 +20,17 @@ func valuesExpire(t *testing.T, r *rig) {
 	r.clock.advance(24*time.Hour - time.Second)
 	if got, err := r.s.Call(r.ctx, c.Record.CallID); err != nil || got.Outcome == nil || got.Effects == nil {
 		t.Errorf("within 24 hours: got %+v, %v", got, err)
+	}
+	previews := func() map[string]string {
+		t.Helper()
+		got, err := r.s.Previews(r.ctx, []string{"call_of_nobody", c.Record.CallID})
+		r.ok(err)
+		return got
+	}
+	value, err := json.Marshal(c.Outcome)
+	r.ok(err)
+	if diff := cmp.Diff(map[string]string{c.Record.CallID: store.Preview(value)}, previews()); diff != "" || store.Preview(value) == "" {
+		t.Errorf("previews within 24 hours (-want +got):\n%s", diff)
 	}
 	p := agent.DefaultPolicy()
 	p.Retention.ValueHours = 0
@@ -34,10 +47,13 @@ func valuesExpire(t *testing.T, r *rig) {
 		if got.Outcome != nil || got.Effects != nil {
 			t.Errorf("got outcome %+v and effects %s after 24 hours, want none", got.Outcome, got.Effects)
 		}
+		if got := previews(); len(got) > 0 {
+			t.Errorf("previews after 24 hours: %v", got)
+		}
 	}
 	gone()
 	r.clock.advance(time.Hour)
-	_, err := r.s.Expire(r.ctx, r.clock.now())
+	_, err = r.s.Expire(r.ctx, r.clock.now())
 	r.ok(err)
 	r.everyWay(gone)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,8 +72,14 @@ func files(t *testing.T, r *rig) {
 	r.addFile(agent.File{ID: "file_3", Owner: "ann", SessionID: "sess_1"}, "third")
 	d, err := r.s.NewDraft()
 	r.ok(err)
-	_, err = d.Write([]byte("nobody's"))
-	r.ok(err)
+	for _, text := range []string{"nobody's", strings.Repeat("x", 300<<10), "end"} { // a piece of some stores is shorter
+		_, err = d.Write([]byte(text))
+		r.ok(err)
+	}
+	text, err := io.ReadAll(io.NewSectionReader(d, 6, 1<<20))
+	if n := len(text); err != nil || n != 300<<10+5 || string(text[:3]) != "'sx" || string(text[n-4:]) != "xend" {
+		t.Errorf("of a draft %d bytes are read, %v", n, err)
+	}
 	d.Discard()
 	d.Discard()
 	r.everyWay(func() {

@@ -18,6 +18,7 @@ const { curl, quote } = await import('../web/core/curl.js');
 const format = await import('../web/core/format.js');
 const { hear, present } = await import('../web/core/clock.js');
 const { kwargs } = await import('../web/parts/form.js');
+const files = await import('../web/core/files.js');
 
 test('colours lose no character', () => {
   const hostile = 'package tool\n// <script>\nfunc Run() { x := `a"b` + "c\\"d" + \'e\' /* open\n "';
@@ -112,4 +113,33 @@ test('a form sends what the interface takes', () => {
   const { out, wrong } = kwargs(all, Object.fromEntries([['__proto__', 'p'], ['mode', '"net"'], ['city', 'Rom'], ['rest', '[1, 2]'], ['either', 'x']]));
   assert.deepEqual(Object.entries(out), [['__proto__', 'p'], ['mode', 'net'], ['city', 'Rom'], ['rest', [1, 2]]]);
   assert.deepEqual(wrong, { either: 'is not JSON. Put text in double quotes' });
+});
+
+test('files are shown as what they are', () => {
+  for (const [type, name, want] of [['text/csv', 'a', 'table'], ['application/octet-stream', 'Umsatz.CSV', 'table'], ['text/plain; charset=utf-8', 'a.html', 'page'], ['text/html;charset=utf-8', 'a.txt', 'page'], ['image/svg+xml', 'a', 'drawing'],
+    ['text/xml', 'a.svg', 'text'], ['image/png', 'a.html', 'picture'], ['application/json', 'a', 'text'], ['application/ld+json', '', 'text'], ['application/zip', 'a.csv', ''], ['image/x-odd', 'a', ''], ['', '', '']]) assert.equal(files.shows(type, name), want, `${type} ${name}`);
+  assert.deepEqual(files.references({ a: [{ $file: 'file_1' }, { $file: 'file_2' }, { $file: 'file_1' }], b: 'file_3', c: null }), ['file_1', 'file_2']);
+  for (const [text, want] of [['<!DOCTYPE html><p>x', 'page'], ['  <html>', 'page'], ['<?xml version="1.0"?>\n<svg xmlns="x"/>', 'drawing'], ['<svgx>', ''], ['a,b\n1,2\n', 'table'], ['Hello, world\nand more', ''], ['{"a":1,\n"b":2}', ''], ['', '']]) assert.equal(files.looksLike(text), want, text);
+});
+
+test('tables are read with their own separator', () => {
+  assert.deepEqual(files.table('a;b\r\n"1;5";"say ""no"""\r\n\r\nlast;'), [['a', 'b'], ['1;5', 'say "no"'], ['last', '']]);
+  assert.deepEqual(files.table('a\tb\n1\t2'), [['a', 'b'], ['1', '2']]);
+  assert.deepEqual(files.table('a,b\n"two\nlines",x"y'), [['a', 'b'], ['two\nlines', 'x"y']]);
+  assert.deepEqual(files.table(''), []);
+});
+
+test('bytes are text in the character set that they show', () => {
+  const bytes = (...b) => new Uint8Array(b);
+  assert.equal(files.textOf(bytes(0xef, 0xbb, 0xbf, 0xc3, 0xbc)), 'ü');
+  assert.equal(files.textOf(bytes(0xff, 0xfe, 0xfc, 0x00)), 'ü');
+  assert.equal(files.textOf(bytes(0x66, 0xfc, 0x72)), 'für');
+  assert.equal(files.textOf(bytes(0x61, 0xc3)), 'a', 'a beginning may end within a character');
+});
+
+test('a framed page may load nothing', () => {
+  const page = files.framed('\ufeff<!doctype html><html><LINK rel=preconnect href=x><link\nrel=stylesheet><iframe src=x><p>&lt;link>');
+  assert.ok(page.startsWith(`<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'">`));
+  assert.ok(!/<(link|iframe)/i.test(page));
+  assert.ok(page.includes('&lt;link>'));
 });

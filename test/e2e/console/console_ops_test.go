@@ -39,7 +39,7 @@ func TestOpsFromForgingToCorrection(t *testing.T) {
 	other.sees("tr:has-text('tax.net') .badge:text-is('running')", "tr:has-text('tax.net'):has-text('Forging')")
 	m.Release()
 	p.sees("pre >> text=600", ".badge:text-is('ok')", "text=A program that was written for this call, gen-1, answered.")
-	other.sees("tr:has-text('tax.net') .badge:text-is('ok')")
+	other.sees("tr:has-text('tax.net') .badge:text-is('ok')", "tr:has-text('tax.net') code.value:text-is('600')")
 
 	p.click(button("Wrong …"))
 	p.fill("textarea", "700")

@@ -143,7 +143,7 @@ func TestOpsReadmes(t *testing.T) {
 	}
 }
 
-// The generated client is that of the document.
+// The generated types are those of the document.
 func TestOpsGoClientIsCurrent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "api.gen.go")
 	run(t, "", "clients/go", "go", "tool", "-modfile=tools/go.mod", "oapi-codegen", "-config", "api/config.yaml", "-o", file, "../../api/openapi.yaml")

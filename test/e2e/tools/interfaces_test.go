@@ -157,7 +157,7 @@ func TestFormsAreInterchangeable(t *testing.T) {
 	}
 }
 
-// The model declares what its program takes; what does not fit the program goes back to it.
+// The model declares what its program takes; what does not fit the program goes back to it, and what the program does not read is left out.
 func TestDeclaredInterface(t *testing.T) {
 	t.Parallel()
 	declared := func(parameters ...any) openaitest.Reply {
@@ -165,12 +165,19 @@ func TestDeclaredInterface(t *testing.T) {
 	}
 	title := map[string]any{"name": "text", "type": "string", "description": "the title", "required": true}
 	sep := map[string]any{"name": "sep", "type": "string", "required": false, "default": "-"}
-	m := rig.NewModel(t, rig.Script{"text.slug": {declared(title, sep, map[string]any{"name": "max", "type": "integer", "required": false}), declared(title, sep)}})
+	m := rig.NewModel(t, rig.Script{"text.slug": {declared(map[string]any{"name": "text", "type": "words"}, sep), declared(title, map[string]any{"name": "max", "type": "integer", "required": true}, sep)}})
 	d := rig.Start(t, m)
 	s := d.Session("text")
-	d.WantValue(d.Call(s, "slug", "a b"), "a-b", "generated")
-	if want := "the program never reads max"; !strings.Contains(request(t, m, 1), want) {
+	generated := d.Call(s, "slug", "a b")
+	d.WantValue(generated, "a-b", "generated")
+	if want := "text has the type"; !strings.Contains(request(t, m, 1), want) {
 		t.Errorf("the second request lacks %q", want)
+	}
+	if n := len(m.Requests()); n != 2 {
+		t.Errorf("%d requests, though a parameter that nobody reads is no fault", n)
+	}
+	if why := string(d.Do(http.StatusOK, http.MethodGet, "/v1/calls/"+generated.CallID+"/why", nil).Body); !strings.Contains(why, "parameter max left out: the program does not read it") {
+		t.Errorf("nothing says that max was left out: %s", why)
 	}
 	a := d.Artifact("text", "slug")
 	if got := signature(a); got != "text:string sep?:string declared" {
@@ -212,7 +219,11 @@ func TestSuccessorStaysCompatible(t *testing.T) {
 	if got := signature(d.Artifact("text", "say")); got != "title?:string declared" {
 		t.Errorf("interface %q", got)
 	}
-	d.Do(http.StatusUnprocessableEntity, http.MethodPut, rig.MethodPath("text", "say"), map[string]any{"code": rig.Program(narrow), "parameters": []any{map[string]any{"name": "volume", "type": "string", "required": false}}})
+	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("text", "say"), map[string]any{"code": rig.Program(narrow), "parameters": []any{map[string]any{"name": "volume", "type": "string", "required": false}}})
+	if got := signature(d.Artifact("text", "say")); got != "title?: declared" { // what is read, and nothing else
+		t.Errorf("interface %q", got)
+	}
+	d.Do(http.StatusUnprocessableEntity, http.MethodPut, rig.MethodPath("text", "say"), map[string]any{"code": rig.Program(first), "parameters": []any{map[string]any{"name": "loud"}, map[string]any{"name": "title", "type": "words"}}})
 }
 
 // A program that an earlier version stored has no interface: the next call that it answers infers it, and asks no model.

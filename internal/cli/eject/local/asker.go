@@ -28,6 +28,10 @@ func (a *asker) Ask(op string, params, result any) error {
 		answer, err = a.run.openFile(raw)
 	case op == "file" && !recorded:
 		answer, err = a.run.fileInfo(raw)
+	case op == "fetch_file" && recorded:
+		answer, err = a.run.fetchedAgain(raw)
+	case op == "fetch_file":
+		answer, err = a.run.fetchFile(raw)
 	case op == "create" && recorded:
 		answer, err = a.run.createAgain(raw)
 	case op == "create":

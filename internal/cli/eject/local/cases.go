@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"math/big"
 	"os"
@@ -29,6 +30,9 @@ type Case struct {
 	Expect    Expectation                `json:"expect"`
 	Tolerance *float64                   `json:"tolerance"` // largest absolute difference of numbers; nil means 1e-9 relative
 	Effects   json.RawMessage            `json:"effects"`   // what the call took from outside
+	Files     map[string]HeldFile        `json:"-"`         // that cases are given, by id
+
+	dir string // of the program
 }
 
 // Expectation is what a case demands: one of its members is set.
@@ -45,6 +49,7 @@ func Cases(dir string) ([]Case, error) {
 	}
 	var recorded struct {
 		Effects map[string]json.RawMessage `json:"effects"`  // of examples, by id
+		Files   map[string]HeldFile        `json:"files"`    // of all cases, by id
 		LeftOut []string                   `json:"left_out"` // ids of examples that are no tests here
 		Calls   []Case                     `json:"calls"`
 	}
@@ -61,6 +66,9 @@ func Cases(dir string) ([]Case, error) {
 	for _, c := range recorded.Calls {
 		c.Name = "recorded " + c.ID
 		all = append(all, c)
+	}
+	for i := range all {
+		all[i].Files, all[i].dir = recorded.Files, dir
 	}
 	return all, nil
 }
@@ -82,7 +90,7 @@ func readFile(path string, v any) error {
 
 // Check runs a program on a case, without network or model, and says how the answer differs.
 func Check(programs []Program, p Program, c Case) error {
-	r := &run{host: &Host{Programs: programs}}
+	r := &run{host: &Host{Programs: programs}, held: maps.Clone(c.Files), dir: c.dir}
 	if c.Effects != nil {
 		r.tape = &tape{}
 		if err := json.Unmarshal(c.Effects, r.tape); err != nil {

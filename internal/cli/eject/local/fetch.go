@@ -3,7 +3,9 @@ package local
 import (
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +30,9 @@ var client = &http.Client{Timeout: fetchTimeout, CheckRedirect: func(_ *http.Req
 	return nil
 }}
 
+// downloads has no end but the call's: a large body takes its time.
+var downloads = &http.Client{CheckRedirect: client.CheckRedirect}
+
 // Get performs a request over net/http, and again as often as it asks for while the answer is 429 or 503. It keeps no answers: Cache has no effect. Any address may be fetched, this machine's own ones too: run programs that you have read.
 func Get(q recurgent.Request) (*recurgent.Response, error) {
 	for retries := 0; ; retries++ {
@@ -46,6 +51,29 @@ func Get(q recurgent.Request) (*recurgent.Response, error) {
 		}
 		time.Sleep(wait)
 	}
+}
+
+// Download gets the URL as a stream, over net/http. A status that is not 2xx is an error.
+func Download(url string) (name string, body io.ReadCloser, err error) {
+	answer, err := downloads.Get(url)
+	if err != nil {
+		return "", nil, &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + err.Error()}
+	}
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		answer.Body.Close()
+		f := &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + url + " answered " + answer.Status}
+		if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusGone {
+			f.Type = "not_found"
+		}
+		return "", nil, f
+	}
+	if _, params, err := mime.ParseMediaType(answer.Header.Get("Content-Disposition")); err == nil {
+		name = params["filename"]
+	}
+	if name == "" {
+		name = path.Base(answer.Request.URL.Path)
+	}
+	return name, answer.Body, nil
 }
 
 // repeatable reports whether a request that was answered with the status may be sent again: after 429 the host has done nothing, after 503 a write may have been done.

@@ -66,26 +66,34 @@ func (r *run) openFile(params json.RawMessage) (any, error) {
 	if err := json.Unmarshal(params, &q); err != nil {
 		return nil, err
 	}
+	if r.tape != nil && r.held[q.File].data == nil { // else the run has made it itself
+		if _, err := r.replay("open", params); err != nil {
+			return nil, err
+		}
+	}
 	f, err := r.file(q.File)
 	if err != nil {
 		return nil, err
 	}
 	if !q.Text {
-		return r.streamed(f, q.File), nil
+		return r.streamed(readOnly{f}, q.File), nil
 	}
 	text, err := readWhole(f)
 	if err != nil {
 		return nil, &recurgent.Failure{Type: "file_not_found", Message: err.Error()}
 	}
-	name := encodingOf(text)
+	name := Charset(text)
 	if name == "" {
 		return nil, &recurgent.Failure{Type: "parse_failed", Message: "the file " + q.File + " is no text: read its bytes with call.Open"}
 	}
-	return r.streamed(textFile{decoded(text, name)}, q.File), nil
+	return r.streamed(readOnly{io.NopCloser(decoded(text, name))}, q.File), nil
 }
 
-// file opens a file below Host.Files.
-func (r *run) file(name string) (*os.File, error) {
+// file opens a file of the case or, in other runs, one below Host.Files.
+func (r *run) file(name string) (io.ReadCloser, error) {
+	if f, ok := r.held[name]; ok {
+		return f.open(r.dir)
+	}
 	if r.host.Files == nil || r.tape != nil {
 		r.lacks = "the file " + name
 		return nil, &recurgent.Failure{Type: "file_not_found", Message: "there is no file " + name + " here"}
@@ -97,7 +105,7 @@ func (r *run) file(name string) (*os.File, error) {
 	return f, nil
 }
 
-// fileInfo describes a file below Host.Files.
+// fileInfo describes a file of the case, or one below Host.Files.
 func (r *run) fileInfo(params json.RawMessage) (any, error) {
 	var q struct{ File string }
 	if err := json.Unmarshal(params, &q); err != nil {
@@ -111,8 +119,11 @@ func (r *run) fileInfo(params json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, &recurgent.Failure{Type: "file_not_found", Message: err.Error()}
 	}
-	name := path.Base(q.File)
-	return recurgent.FileInfo{Name: name, MediaType: mime.TypeByExtension(path.Ext(name)), Encoding: encodingOf(text), Bytes: int64(len(text))}, nil
+	info := recurgent.FileInfo{Name: path.Base(q.File), MediaType: mime.TypeByExtension(path.Ext(q.File)), Encoding: Charset(text), Bytes: int64(len(text))}
+	if held, ok := r.held[q.File]; ok {
+		info.Name, info.MediaType = held.Name, held.MediaType
+	}
+	return info, nil
 }
 
 // createFile makes a file below Host.Files. It replaces none.
@@ -125,28 +136,66 @@ func (r *run) createFile(params json.RawMessage) (any, error) {
 		r.lacks = "a directory for files"
 		return nil, &recurgent.Failure{Type: "denied", Message: "files cannot be made here"}
 	}
-	name := path.Base(strings.ReplaceAll(q.Name, `\`, "/"))
-	if name == "." || name == ".." || name == "/" {
-		name = "file"
+	f, name, err := r.newFile(q.Name)
+	if err != nil {
+		return nil, err
 	}
-	ext := path.Ext(name)
+	return r.streamed(f, name), nil
+}
+
+// newFile makes a file below Host.Files under that name, or one like it that is free.
+func (r *run) newFile(called string) (f *os.File, name string, err error) {
+	called = path.Base(strings.ReplaceAll(called, `\`, "/"))
+	if called == "." || called == ".." || called == "/" {
+		called = "file"
+	}
+	ext := path.Ext(called)
 	for i := 1; ; i++ {
-		free := name
+		name = called
 		if i > 1 {
-			free = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), i, ext)
+			name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(called, ext), i, ext)
 		}
-		f, err := r.host.Files.OpenFile(free, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		f, err = r.host.Files.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 		if errors.Is(err, fs.ErrExist) && i < 1000 {
 			continue
 		}
 		if err != nil {
-			return nil, &recurgent.Failure{Type: "resource_exhausted", Message: err.Error()}
+			return nil, "", &recurgent.Failure{Type: "resource_exhausted", Message: err.Error()}
 		}
-		return r.streamed(f, free), nil
+		return f, name, nil
 	}
 }
 
-// createAgain makes a file of a recorded call, of which nothing is kept.
+// fetchFile makes a file below Host.Files of what a host answers.
+func (r *run) fetchFile(params json.RawMessage) (any, error) {
+	var q recurgent.Request
+	if err := json.Unmarshal(params, &q); err != nil {
+		return nil, err
+	}
+	if r.host.Files == nil || r.host.Download == nil {
+		r.lacks = "a fetch of " + q.URL
+		return nil, &recurgent.Failure{Type: "denied", Message: "fetches of files are denied here"}
+	}
+	name, body, err := r.host.Download(q.URL)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	f, name, err := r.newFile(name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(f, body)
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, r.host.Files.Remove(name))
+		return nil, &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + err.Error()}
+	}
+	return reference(name), nil
+}
+
+func reference(name string) any { return map[string]string{"$file": name} }
+
+// createAgain makes a file of a recorded call, which is kept for its run.
 func (r *run) createAgain(params json.RawMessage) (any, error) {
 	answer, err := r.replay("create", params)
 	if err != nil {
@@ -157,7 +206,32 @@ func (r *run) createAgain(params json.RawMessage) (any, error) {
 	if err := json.Unmarshal(raw, &was); err != nil {
 		return nil, err
 	}
-	return r.streamed(nowhere{}, was.File), nil
+	return r.streamed(r.hold(was.File, HeldFile{}), was.File), nil
+}
+
+// fetchedAgain fetches a file of a recorded call.
+func (r *run) fetchedAgain(params json.RawMessage) (any, error) {
+	answer, err := r.replay("fetch_file", params)
+	if err != nil {
+		return nil, err
+	}
+	var was struct {
+		File      string
+		Name      string
+		MediaType string `json:"media_type"`
+		Body      string
+		Raw       []byte
+		LeftOut   bool `json:"left_out"`
+	}
+	raw, _ := answer.(json.RawMessage)
+	if err := json.Unmarshal(raw, &was); err != nil {
+		return nil, err
+	}
+	if _, given := r.held[was.File]; !given && !was.LeftOut {
+		f := r.hold(was.File, HeldFile{Name: was.Name, MediaType: was.MediaType})
+		_, _ = f.Write(append([]byte(was.Body), was.Raw...)) // one of them is empty
+	}
+	return reference(was.File), nil
 }
 
 func (r *run) streamed(f io.ReadWriteCloser, name string) any {
@@ -171,10 +245,3 @@ func (r *run) streamed(f io.ReadWriteCloser, name string) any {
 		File   string
 	}{r.last, name}
 }
-
-// nowhere takes everything and keeps nothing.
-type nowhere struct{}
-
-func (nowhere) Read([]byte) (int, error)    { return 0, io.EOF }
-func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
-func (nowhere) Close() error                { return nil }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +75,71 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// fetchesTwice fetches a file, and answers with its text and that of one that it makes.
+func fetchesTwice(call *recurgent.Call) (any, error) {
+	f, err := call.FetchFile(call.Arg(0, "url").(string))
+	if err != nil {
+		return nil, err
+	}
+	text, err := call.OpenText(f)
+	if err != nil {
+		return nil, err
+	}
+	fetched, err := io.ReadAll(text)
+	if err != nil {
+		return nil, err
+	}
+	own, err := call.Create("own.txt", "text/plain")
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprint(own, "own")
+	if err := own.Close(); err != nil {
+		return nil, err
+	}
+	made, err := call.ReadFile(own)
+	return []any{string(fetched), string(made), f}, err
+}
+
+// Ejected programs fetch files into the directory, and read them; in tests they have those of the recorded call.
+func TestFetchFile(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/a.csv" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, "M\xfcller")
+	}))
+	defer s.Close()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	p := Program{Role: "r", Method: "get", Run: fetchesTwice}
+	host := &Host{Programs: []Program{p}, Files: root, Download: Download}
+	get := func(path string) Outcome {
+		return host.Call(Request{Method: "get", Args: []json.RawMessage{json.RawMessage(`"` + s.URL + path + `"`)}})
+	}
+	if got := get("/a.csv"); string(got.Value) != `["Müller","own",{"$file":"a.csv"}]` {
+		t.Errorf("got %s", got)
+	}
+	if got := get("/none"); got.ErrorType != "not_found" {
+		t.Errorf("of a page that is not there: %s", got)
+	}
+	host.Download = nil
+	if got := get("/a.csv"); got.ErrorType != "denied" {
+		t.Errorf("without a download: %s", got)
+	}
+	tape := `{"asks":[{"op":"fetch_file","params":{"url":"http://x/a.csv"},"result":{"file":"file_1","sha256":"","bytes":7,"name":"a.csv","media_type":"text/csv","status":200,"raw":"TfxsbGVy"}},
+		{"op":"create","params":{"name":"own.txt","media_type":"text/plain"},"result":{"file":"file_2","sha256":"","bytes":3}}]}`
+	c := Case{Args: []json.RawMessage{json.RawMessage(`"http://x/a.csv"`)}, Effects: json.RawMessage(tape), Expect: Expectation{Value: json.RawMessage(`["Müller","own",{"$file":"file_1"}]`)}}
+	if err := Check([]Program{p}, p, c); err != nil {
+		t.Errorf("recorded: %v", err)
+	}
+}
+
 // Texts are read as the daemon reads them.
 func TestTexts(t *testing.T) {
 	t.Parallel()
@@ -82,9 +149,10 @@ func TestTexts(t *testing.T) {
 		"a\rb\r\nc":                           "a\nb\r\nc",
 		"a\r\nb\rc\x1a":                       "a\r\nb\rc",
 		"\xff\xfe\xe4\x00\r\x00b\x00\x1a\x00": "ä\nb",
-		"":                                    "",
+		"<?xml version='1.0' encoding='ISO-8859-1'?><a>\xfc</a>": "<?xml version='1.0' encoding='UTF-8'?><a>ü</a>",
+		"": "",
 	} {
-		if got, err := io.ReadAll(decoded([]byte(text), encodingOf([]byte(text)))); err != nil || string(got) != want {
+		if got, err := io.ReadAll(decoded([]byte(text), Charset([]byte(text)))); err != nil || string(got) != want {
 			t.Errorf("%q is read as %q, %v", text, got, err)
 		}
 	}

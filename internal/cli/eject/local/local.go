@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 
@@ -30,6 +31,8 @@ type Host struct {
 
 	// Fetch performs requests of programs; Get is the plain one. Where it is nil, fetches are denied.
 	Fetch func(recurgent.Request) (*recurgent.Response, error)
+	// Download gets what call.FetchFile asks for, under the name that the host gives it; Download of this package is the plain one. Where it is nil, this is denied.
+	Download func(url string) (name string, body io.ReadCloser, err error)
 	// Predict answers call.Ask and call.Predict. Fill it in with a model of your own; where it is nil, these end in an error of the type provider.
 	Predict func(recurgent.Signature, map[string]any) (map[string]any, error)
 	// Files is the directory of call.Open and call.Create: a reference is {"$file": "name in it"}. Where it is nil, there are no files.
@@ -68,6 +71,9 @@ type run struct {
 	nested int
 	tape   *tape  // recorded answers; nil: live
 	lacks  string // what a test asked for that nothing recorded answers
+
+	held map[string]HeldFile // files of the case
+	dir  string              // that has their bytes
 
 	streams map[int]stream
 	last    int // number of a stream

@@ -17,8 +17,8 @@ const (
 
 const dosEnd = "\x1a"
 
-// encodingOf returns the character set of a text: that of its byte order mark, UTF-8 if the text is valid UTF-8, else windows-1252. It returns "" for binary data.
-func encodingOf(text []byte) string {
+// Charset returns the character set of a text: that of its byte order mark, UTF-8 if the text is valid UTF-8, else windows-1252. It returns "" for binary data.
+func Charset(text []byte) string {
 	switch {
 	case bytes.HasPrefix(text, []byte("\xff\xfe")):
 		return "utf-16le"
@@ -83,12 +83,6 @@ func latin(c byte) rune {
 	}
 	return []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")[c-0x80]
 }
-
-// A textFile reads a text that was decoded.
-type textFile struct{ io.Reader }
-
-func (textFile) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
-func (textFile) Close() error              { return nil }
 
 // readWhole reads a file, as one has to for its character set.
 func readWhole(f io.ReadCloser) ([]byte, error) {

@@ -35,6 +35,8 @@ func (m *fixer) callMember(s *ast.SelectorExpr) bool {
 		return m.saved(call, s)
 	case isFetcher(s.Sel.Name) && lower != "get":
 		return m.fetched(call, s)
+	case slices.Contains(downloaders, lower):
+		return m.downloaded(call, s)
 	case slices.Contains([]string{"return", "respond", "result", "output", "answer"}, lower):
 		return m.returnOfCall(call)
 	}
@@ -176,6 +178,8 @@ func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 		return m.logged(call, s)
 	case isFetcher(s.Sel.Name):
 		return m.fetched(call, s)
+	case slices.Contains(downloaders, strings.ToLower(s.Sel.Name)):
+		return m.downloaded(call, s)
 	case slices.Contains([]string{"success", "ok", "result", "return", "value"}, name) && len(call.Args) == 1:
 		if r, ok := m.parents[call].(*ast.ReturnStmt); ok && r.Results[0] == call && len(r.Results) < 3 {
 			return m.fix("the value is returned as it is", m.replace(call, m.text(call.Args[0])))

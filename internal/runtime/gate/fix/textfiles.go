@@ -3,6 +3,7 @@ package fix
 import (
 	"go/ast"
 	"slices"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
@@ -51,6 +52,44 @@ func (m *fixer) readAsText(call *ast.CallExpr) bool {
 		read = true
 	}
 	return read
+}
+
+// downloaders are names of functions and methods that would fetch a file, in small letters.
+var downloaders = []string{"fetchfile", "fetchtofile", "fetchasfile", "downloadfile", "downloadtofile", "download"}
+
+// downloaded writes a function of the host package that would fetch a file as call.FetchFile, where the call is at hand and the program opens what comes
+// or, if the name says that it is a file, returns it.
+func (m *fixer) downloaded(call *ast.CallExpr, fun *ast.SelectorExpr) bool {
+	host := m.callName(call)
+	as, ok := m.parents[call].(*ast.AssignStmt)
+	if host == "" || !ok || len(call.Args) != 1 || !isString(m.Info.TypeOf(call.Args[0])) || len(as.Rhs) != 1 || len(as.Lhs) != 2 {
+		return false
+	}
+	v := m.variable(as.Lhs[0])
+	opened, named := false, strings.Contains(strings.ToLower(fun.Sel.Name), "file")
+	for _, id := range m.usesOf(v) {
+		switch p := m.parents[id].(type) {
+		case *ast.CallExpr:
+			s, ok := p.Fun.(*ast.SelectorExpr)
+			if !ok || !m.takesFile(s) {
+				return false
+			}
+			opened = true
+		case *ast.ReturnStmt, *ast.KeyValueExpr, *ast.CompositeLit:
+			opened = opened || named
+		default:
+			if id != as.Lhs[0] {
+				return false
+			}
+		}
+	}
+	return opened && m.fix(m.text(fun)+" is "+host+".FetchFile", m.replace(fun, host+".FetchFile"))
+}
+
+// takesFile reports whether a method of the call is given a file.
+func (m *fixer) takesFile(s *ast.SelectorExpr) bool {
+	owner, name := m.hostMember(s)
+	return owner == "Call" && slices.Contains([]string{"Open", "OpenText", "ReadFile", "FileInfo"}, name)
 }
 
 // calledName is the import path that programs see and the name of a package's function that is called, "" for another.

@@ -2,6 +2,8 @@ package inputs
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,7 +31,6 @@ type Parameter struct {
 
 // Bounds and words of the daemon's type.
 const (
-	maxParameters  = 64
 	maxNameBytes   = 64
 	maxAliases     = 16
 	maxBytes       = 32 << 10
@@ -39,19 +40,15 @@ const (
 	notRead        = "not read by the program"
 )
 
-// named reports whether the text is a letter or an underscore, and then letters, digits and other characters. It is no regular expression, which each
-// process would have to compile.
-func named(s, others string) bool {
+// isName reports whether a text can be a parameter's name. It is no regular expression, which each process would have to compile.
+func isName(s string) bool {
 	for i, c := range []byte(s) {
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		switch {
-		case letter, i == 0 && c == '_':
-		case i > 0 && ('0' <= c && c <= '9' || strings.IndexByte(others, c) >= 0):
-		default:
+		if !letter && c != '_' && (i == 0 || strings.IndexByte("0123456789.-", c) < 0) {
 			return false
 		}
 	}
-	return s != ""
+	return s != "" && len(s) <= maxNameBytes
 }
 
 // unknown is the interface of a program of which nothing is known.
@@ -67,25 +64,127 @@ func (f *Interface) JSON() json.RawMessage {
 	return encoded(unknown())
 }
 
-// valid reports whether the daemon would take the parameters.
-func valid(list []Parameter) bool {
-	seen := map[string]bool{}
-	for _, p := range list {
-		for _, name := range append([]string{p.Name}, p.Aliases...) {
-			if seen[name] || len(name) > maxNameBytes || !named(name, "_.-") {
-				return false
-			}
-			seen[name] = true
-		}
-		if len(p.Aliases) > maxAliases {
-			return false
+// assemble makes the interface of what was read: the positions in their order, then what is read by name alone.
+func (s *scan) assemble() *Interface {
+	s.joinByLabel()
+	out := &Interface{Parameters: []Parameter{}, Origin: originInferred, Open: s.open}
+	taken, last := map[string]bool{}, -1
+	for _, r := range s.reads {
+		last = max(last, r.place)
+		for _, name := range r.names {
+			taken[name] = true
 		}
 	}
-	return len(list) <= maxParameters && len(encoded(list)) < maxBytes/2
+	if s.open {
+		s.rest = nil // an open interface takes them as it is
+	}
+	if s.rest != nil {
+		last = max(last, s.restFrom-1)
+	}
+	for place := range last + 1 {
+		p := Parameter{ReadBy: readByPosition, Description: notRead}
+		at := slices.IndexFunc(s.reads, func(r *read) bool { return r.place == place })
+		if at >= 0 {
+			p = s.described(s.reads[at])
+		}
+		if p.Name == "" {
+			p.Name = unused(fmt.Sprintf("arg%d", place+1), taken)
+			if at >= 0 && isName(s.reads[at].label) && !taken[s.reads[at].label] {
+				p.Name = s.reads[at].label
+			}
+		}
+		taken[p.Name] = true
+		out.Parameters = append(out.Parameters, p)
+	}
+	if s.rest != nil {
+		p := Parameter{Name: unused("args", taken), Variadic: true, ReadBy: readByPosition, Required: s.minimum > last+1}
+		p.Type, p.Schema = listSchema(s.rest)
+		out.Parameters = append(out.Parameters, p)
+	}
+	for _, r := range s.reads {
+		if r.place < 0 {
+			out.Parameters = append(out.Parameters, s.described(r))
+		}
+	}
+	if len(out.Parameters) > maxParameters {
+		out.Parameters, out.Open = out.Parameters[:maxParameters], true
+	}
+	return out
 }
 
-// encoded is the JSON of plain data of ours, which always has one.
-func encoded(v any) json.RawMessage {
-	raw, _ := json.Marshal(v)
-	return raw
+// joinByLabel joins a position whose variable is called as a keyword is with that keyword: the program looks for one parameter in two places.
+func (s *scan) joinByLabel() {
+	for _, r := range slices.Clone(s.reads) {
+		if r.place < 0 || len(r.names) > 0 {
+			continue
+		}
+		if at := slices.IndexFunc(s.reads, func(o *read) bool { return o.place < 0 && slices.Contains(o.names, r.label) }); at >= 0 {
+			s.join(r, s.reads[at])
+		}
+	}
+}
+
+func unused(name string, taken map[string]bool) string {
+	for taken[name] {
+		name += "_"
+	}
+	return name
+}
+
+// described is a read as callers see it.
+func (s *scan) described(r *read) Parameter {
+	p := Parameter{Required: r.must}
+	if len(r.names) > 0 {
+		p.Name = r.names[0]
+		p.Aliases = append(p.Aliases, r.names[1:]...)
+	}
+	switch {
+	case r.place >= 0 && r.place < s.minimum:
+		p.ReadBy, p.Required = readByPosition, true
+	case !r.byName:
+		p.ReadBy = readByPosition
+	case !r.byPlace:
+		p.ReadBy = readByName
+	}
+	p.Type, p.Schema = r.schema()
+	if !p.Required && !r.unsure {
+		p.Default = r.preset
+	}
+	return p
+}
+
+// schema says what values the program takes; nothing where it may be any.
+func (r *read) schema() (string, json.RawMessage) {
+	if r.anything || len(r.kinds) == 0 {
+		return "", nil
+	}
+	var plain []string
+	for _, kind := range r.kinds {
+		var members map[string]json.RawMessage
+		var name string
+		if json.Unmarshal([]byte(kind), &members) == nil && len(members) == 1 && json.Unmarshal(members["type"], &name) == nil {
+			plain = append(plain, name)
+		}
+	}
+	switch {
+	case len(r.kinds) == 1 && len(plain) == 1:
+		return plain[0], nil
+	case len(r.kinds) == 1:
+		return "", json.RawMessage(r.kinds[0])
+	case len(plain) == len(r.kinds):
+		return "", encoded(map[string]any{"type": plain})
+	}
+	return "", nil
+}
+
+// listSchema is a list of what the element's reads say.
+func listSchema(element *read) (string, json.RawMessage) {
+	plain, schema := element.schema()
+	if plain != "" {
+		schema = encoded(map[string]string{"type": plain})
+	}
+	if schema == nil {
+		return "array", nil
+	}
+	return "", encoded(map[string]json.RawMessage{"type": json.RawMessage(`"array"`), "items": schema})
 }

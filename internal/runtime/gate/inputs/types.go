@@ -1,50 +1,35 @@
 package inputs
 
 import (
-	"encoding/json"
-	"go/constant"
 	"go/types"
 	"reflect"
 	"strings"
 )
 
-// resolve puts the type argument in the place of a type parameter of the function that is followed.
-func (fr *frame) resolve(t types.Type) types.Type {
-	if p, ok := types.Unalias(t).(*types.TypeParam); ok {
-		for f := fr; f != nil; f = f.parent {
-			if a := f.typeArgs[p]; a != nil {
-				return a
-			}
-		}
-	}
-	return t
-}
+// maxNesting bounds the schemas of nested types, and maxMembers those of objects.
+const (
+	maxNesting = 4
+	maxMembers = 32
+)
 
-// jsonTypeOf names the JSON type of values that a type assertion to t lets through: decoded JSON has five Go types. It is "" for others.
-func jsonTypeOf(t types.Type) string {
-	if t == nil {
-		return ""
+// jsonTypeOf describes the values that a type assertion to t lets through: decoded JSON has six Go types. It is nil for others.
+func jsonTypeOf(t types.Type) map[string]any {
+	if isNumber(t) {
+		return map[string]any{"type": "number"}
 	}
+	decoded := false
 	switch u := types.Unalias(t).(type) {
 	case *types.Basic:
-		switch {
-		case u.Kind() == types.String:
-			return "string"
-		case u.Kind() == types.Bool:
-			return "boolean"
-		case u.Kind() == types.Float64:
-			return "number"
-		}
+		decoded = u.Kind() == types.String || u.Kind() == types.Bool || u.Kind() == types.Float64
 	case *types.Slice:
-		if isAny(u.Elem()) {
-			return "array"
-		}
+		decoded = isAny(u.Elem())
 	case *types.Map:
-		if isAny(u.Elem()) && types.Identical(u.Key(), types.Typ[types.String]) {
-			return "object"
-		}
+		decoded = isAny(u.Elem()) && types.Identical(u.Key(), types.Typ[types.String])
 	}
-	return ""
+	if !decoded {
+		return nil
+	}
+	return schemaOf(t, reads, 0)
 }
 
 func isAny(t types.Type) bool {
@@ -52,12 +37,17 @@ func isAny(t types.Type) bool {
 	return ok && i.Empty()
 }
 
-// maxNesting bounds the schemas of nested types.
-const maxNesting = 4
+// A direction is whether encoding/json reads or writes values.
+type direction bool
 
-// schemaOf describes what encoding/json reads into a value of the type; nil where that is not known.
-func schemaOf(t types.Type, depth int) map[string]any {
-	if depth > maxNesting || decodesItself(t) {
+const (
+	reads  direction = false
+	writes direction = true
+)
+
+// schemaOf describes what encoding/json reads into a value of the type, or makes of one; nil where that is not known.
+func schemaOf(t types.Type, d direction, depth int) map[string]any {
+	if t == nil || depth > maxNesting || convertsItself(t, d) {
 		return nil
 	}
 	switch u := t.Underlying().(type) {
@@ -73,80 +63,90 @@ func schemaOf(t types.Type, depth int) map[string]any {
 			return map[string]any{"type": "number"}
 		}
 	case *types.Pointer:
-		return schemaOf(u.Elem(), depth)
+		if d == reads {
+			return schemaOf(u.Elem(), d, depth)
+		}
 	case *types.Slice:
 		if b, ok := u.Elem().Underlying().(*types.Basic); ok && b.Kind() == types.Uint8 {
-			return map[string]any{"type": "string"} // base64
+			return map[string]any{"type": orNull("string", d)} // base64
 		}
-		return listOf(u.Elem(), depth)
+		return with(map[string]any{"type": orNull("array", d)}, "items", schemaOf(u.Elem(), d, depth+1))
 	case *types.Array:
-		return listOf(u.Elem(), depth)
+		return with(map[string]any{"type": "array"}, "items", schemaOf(u.Elem(), d, depth+1))
 	case *types.Map:
-		out := map[string]any{"type": "object"}
-		if values := schemaOf(u.Elem(), depth+1); values != nil {
-			out["additionalProperties"] = values
+		out := map[string]any{"type": orNull("object", d)}
+		if d == reads {
+			return with(out, "additionalProperties", schemaOf(u.Elem(), d, depth+1))
 		}
 		return out
 	case *types.Struct:
-		return objectOf(u, depth)
+		return objectOf(u, d, depth)
 	}
 	return nil
 }
 
-func listOf(elem types.Type, depth int) map[string]any {
-	out := map[string]any{"type": "array"}
-	if items := schemaOf(elem, depth+1); items != nil {
-		out["items"] = items
+// orNull is the type of a value that is written as null where it is nil.
+func orNull(name string, d direction) any {
+	if d == writes {
+		return []string{name, "null"}
 	}
-	return out
+	return name
 }
 
-func objectOf(s *types.Struct, depth int) map[string]any {
+func with(schema map[string]any, key string, of map[string]any) map[string]any {
+	if of != nil {
+		schema[key] = of
+	}
+	return schema
+}
+
+func objectOf(s *types.Struct, d direction, depth int) map[string]any {
 	properties := map[string]any{}
 	for i := range s.NumFields() {
-		name, ok := fieldName(s, i)
 		if s.Field(i).Embedded() {
 			return map[string]any{"type": "object"}
 		}
-		if !ok || len(properties) >= 32 {
+		name, ok := fieldName(s, i)
+		if !ok || len(properties) >= maxMembers {
 			continue
 		}
-		if of := schemaOf(s.Field(i).Type(), depth+1); of != nil {
-			properties[name] = of
-		} else {
-			properties[name] = map[string]any{}
+		of := schemaOf(s.Field(i).Type(), d, depth+1)
+		if of == nil || strings.HasSuffix(reflect.StructTag(s.Tag(i)).Get("json"), ",string") {
+			of = map[string]any{}
+		}
+		properties[name] = of
+	}
+	return object(properties)
+}
+
+func object(properties map[string]any) map[string]any {
+	if len(properties) == 0 {
+		return map[string]any{"type": "object"}
+	}
+	return map[string]any{"type": "object", "properties": properties}
+}
+
+// convertsItself reports whether the type has its own way to be read from JSON, or to be written.
+func convertsItself(t types.Type, d direction) bool {
+	verb := "Unmarshal"
+	if d == writes {
+		verb = "Marshal"
+	}
+	if _, generic := types.Unalias(t).(*types.TypeParam); generic || isNumber(t) {
+		return true
+	}
+	for _, what := range []string{"JSON", "Text"} {
+		if obj, _, _ := types.LookupFieldOrMethod(types.NewPointer(t), true, nil, verb+what); obj != nil {
+			return true
 		}
 	}
-	out := map[string]any{"type": "object"}
-	if len(properties) > 0 {
-		out["properties"] = properties
-	}
-	return out
-}
-
-// decodesItself reports whether the type has its own way to be read from JSON.
-func decodesItself(t types.Type) bool {
-	return isNumber(t) || hasMethod(t, "UnmarshalJSON", "UnmarshalText")
-}
-
-// encodesItself reports whether the type has its own way to be written as JSON.
-func encodesItself(t types.Type) bool {
-	return isNumber(t) || hasMethod(t, "MarshalJSON", "MarshalText")
+	return false
 }
 
 // isNumber reports whether the type is json.Number, a string that JSON shows as a number.
 func isNumber(t types.Type) bool {
 	n, ok := types.Unalias(t).(*types.Named)
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "encoding/json" && n.Obj().Name() == "Number"
-}
-
-func hasMethod(t types.Type, names ...string) bool {
-	for _, name := range names {
-		if obj, _, _ := types.LookupFieldOrMethod(types.NewPointer(t), true, nil, name); obj != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // fieldName returns the JSON name of a struct's field, and whether encoding/json uses the field.
@@ -160,25 +160,4 @@ func fieldName(s *types.Struct, i int) (string, bool) {
 		return name, true
 	}
 	return s.Field(i).Name(), true
-}
-
-// encodedConstant is a constant as JSON, nil for zero values and for what JSON has not.
-func encodedConstant(v constant.Value) []byte {
-	var plain any
-	switch v.Kind() {
-	case constant.String:
-		plain = constant.StringVal(v)
-	case constant.Bool:
-		plain = constant.BoolVal(v)
-	case constant.Int, constant.Float:
-		f, _ := constant.Float64Val(v)
-		plain = f
-	default:
-		return nil
-	}
-	text, err := json.Marshal(plain)
-	if err != nil || len(text) > 200 {
-		return nil
-	}
-	return text
 }

@@ -153,7 +153,7 @@ func (f *finder) call(n *ast.CallExpr) {
 	case typ == "":
 	case f.info.Selections[s].Kind() != types.MethodVal:
 		f.value(s)
-	case typ == "Call" && name == "Fetch" && len(n.Args) == 1:
+	case typ == "Call" && (name == "Fetch" || name == "FetchFile") && len(n.Args) == 1:
 		f.address(n.Args[0])
 	case typ == "Tool" && (name == "Call" || name == "CallWith"):
 		f.tool(s.X, n.Args)
@@ -163,7 +163,7 @@ func (f *finder) call(n *ast.CallExpr) {
 // value takes a program that uses such a method as a value for one that computes.
 func (f *finder) value(s *ast.SelectorExpr) {
 	switch typ, name := f.method(s); {
-	case typ == "Call" && name == "Fetch":
+	case typ == "Call" && (name == "Fetch" || name == "FetchFile"):
 		f.hosts[Computed] = true
 	case typ == "Tool" && (name == "Call" || name == "CallWith"), typ == "Call" && (name == "Tool" || name == "Delegate"):
 		f.tools[Computed] = true
@@ -175,7 +175,7 @@ func (f *finder) methods(n *ast.InterfaceType) {
 	for _, m := range n.Methods.List {
 		for _, id := range m.Names {
 			switch id.Name {
-			case "Fetch", "FetchWith":
+			case "Fetch", "FetchWith", "FetchFile":
 				f.computedRequest()
 			case "Tool", "Delegate", "Call", "CallWith":
 				f.tools[Computed] = true

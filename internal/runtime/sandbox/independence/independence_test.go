@@ -263,12 +263,9 @@ func (host) Predict(context.Context, json.RawMessage, json.RawMessage) (json.Raw
 }
 func (host) Revision(context.Context, string) int64                   { return -1 }
 func (host) Content(context.Context, string) (json.RawMessage, error) { return nil, nil }
-func (host) FileInfo(context.Context, string) (recurgent.FileInfo, *sandbox.AuthoredError) {
-	return recurgent.FileInfo{}, nil
-}
-func (host) OpenFile(context.Context, string, bool) (*sandbox.OpenFile, *sandbox.AuthoredError) {
+func (host) OpenFile(context.Context, string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
 	return nil, &sandbox.AuthoredError{Type: "not_found", Message: "no file"}
 }
-func (host) CreateFile(context.Context, string, string) (sandbox.NewFile, *sandbox.AuthoredError) {
+func (host) CreateFile(context.Context, string, string, string) (sandbox.NewFile, *sandbox.AuthoredError) {
 	return nil, &sandbox.AuthoredError{Type: "denied", Message: "no file"}
 }

@@ -18,6 +18,8 @@ const (
 	OpLog      = "log"   // a note
 	OpSleep    = "sleep" // of the runner's own making: time.Sleep
 
+	OpFetchFile = "fetch_file" // a fetch whose body becomes a file
+
 	OpOpen   = "open"   // replies with a stream, as OpCreate does
 	OpCreate = "create" // of a file that the program makes
 	OpRead   = "read"   // replies with bytes, none at the end
@@ -33,6 +35,9 @@ type StreamParams struct {
 	Stream int `json:"stream"`
 	Bytes  int `json:"bytes,omitempty"` // to read, at most
 }
+
+// Fetches reports whether the operation is a request to a host.
+func Fetches(op string) bool { return op == OpFetch || op == OpFetchFile }
 
 // OnStream reports whether the operation is one on an open file.
 func OnStream(op string) bool { return op == OpRead || op == OpWrite || op == OpClose }

@@ -39,7 +39,7 @@ export function headers(more) {
   return token.value ? { Authorization: `Bearer ${token.value}`, ...more } : { ...more };
 }
 
-/** @typedef {{body?: any, query?: Record<string, any>, headers?: Record<string, string>, signal?: AbortSignal}} Sent */
+/** raw is a body that is sent as it is. @typedef {{body?: any, raw?: Blob, query?: Record<string, any>, headers?: Record<string, string>, signal?: AbortSignal}} Sent */
 
 /** How many requests of this tab may have changed something. */
 export const changes = signal(0);
@@ -54,9 +54,10 @@ export async function exchange(method, to, o = {}) {
   const sent = token.value;
   const h = headers(o.headers);
   if (o.body !== undefined) h['Content-Type'] ||= 'application/json';
+  if (o.raw?.type) h['Content-Type'] = o.raw.type;
   let reply, text;
   try {
-    reply = await fetch(withQuery(to, o.query), { method, headers: h, body: o.body === undefined ? undefined : JSON.stringify(o.body), signal: o.signal, cache: 'no-store' });
+    reply = await fetch(withQuery(to, o.query), { method, headers: h, body: o.raw || (o.body === undefined ? undefined : JSON.stringify(o.body)), signal: o.signal, cache: 'no-store' });
     hear(reply.headers.get('Date'));
     await refuse(reply, sent);
     if (!looks(method, to)) changes.value++;

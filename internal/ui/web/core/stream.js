@@ -26,7 +26,7 @@ export function parser(emit) {
 
 /** follow reads a stream until the signal ends it, and connects again, behind the last event, when the connection breaks.
  * @param {string} to
- * @param {{after?: string, signal: AbortSignal, onEvent: (e: {id: string, type: string, data: any}) => void,
+ * @param {{after?: string, query?: Record<string, any>, signal: AbortSignal, onEvent: (e: {id: string, type: string, data: any}) => void,
  *   onState?: (s: 'open' | 'lost', problem?: any) => void, once?: boolean}} o once: the end of the stream is its end */
 export async function follow(to, o) {
   let last = o.after || '';
@@ -35,7 +35,7 @@ export async function follow(to, o) {
     let problem;
     try {
       const sent = token.value;
-      const reply = await fetch(withQuery(to, { after: last }), { headers: headers(), signal: o.signal, cache: 'no-store' });
+      const reply = await fetch(withQuery(to, { ...o.query, after: last }), { headers: headers(), signal: o.signal, cache: 'no-store' });
       await refuse(reply, sent);
       o.onState?.('open');
       wait = 500;

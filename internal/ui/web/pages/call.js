@@ -8,6 +8,8 @@ import { Page, Section, Facts, Badge } from '../parts/page.js';
 import { absent, Empty, Shown, useLoad, Failure } from '../parts/load.js';
 import { Action, Curl } from '../parts/action.js';
 import { Code, Json } from '../parts/value.js';
+import { Files } from '../parts/files.js';
+import { Result } from '../parts/result.js';
 import { Table } from '../parts/table.js';
 import { Judge } from '../parts/judge.js';
 import { Attempts, Stages, useStages } from '../parts/stages.js';
@@ -40,7 +42,7 @@ function Whole({ call, running, stages, reload }) {
       <${Section} title="Stages">${running || (stages.length && !call.stages) ? html`<${Stages} of=${stages} running=${running} />` : null}${!running && html`<${Attempts} call=${call} />`}</${Section}>
     </div><div>
       <${Section} title="Facts"><${About} call=${call} /></${Section}>
-      <${Section} title="Arguments">${erased(call) ? html`<p class="quiet">They were erased together with the session.</p>` : html`<${Json} label="Arguments" value=${Object.keys(call.kwargs || {}).length ? { args: call.args, kwargs: call.kwargs } : call.args} />`}</${Section}>
+      <${Section} title="Arguments">${erased(call) ? html`<p class="quiet">They were erased together with the session.</p>` : html`<${Json} label="Arguments" value=${Object.keys(call.kwargs || {}).length ? { args: call.args, kwargs: call.kwargs } : call.args} /><${Files} of=${[call.args, call.kwargs]} />`}</${Section}>
       ${call.code && html`<${Section} title="Program" actions=${html`${call.generation && html`<a href=${toMethod(call.role, call.method, { tab: 'generations', generation: call.generation })}>${call.generation}</a>`}`}><${Code} code=${call.code} /></${Section}>`}
       ${!running && html`<${Replay} call=${call} />`}
       <${Nested} call=${call} />
@@ -54,7 +56,7 @@ function Outcome({ call, running }) {
     return html`<pre tabindex="0" aria-label="Error message">${call.outcome_error_message}</pre>${call.outcome_authored && html`<p class="quiet">The program returned this error.</p>`}
       ${call.outcome_error_metadata && Object.keys(call.outcome_error_metadata).length > 0 && html`<${Json} value=${call.outcome_error_metadata} />`}`;
   if (!call.outcome || !('value' in call.outcome)) return html`<p class="quiet">The value is no longer kept. It was of type ${call.outcome_value_class}.</p>`;
-  return html`<${Json} value=${call.outcome.value} />`;
+  return html`<${Result} value=${call.outcome.value} name=${call.method} />`;
 }
 
 /** @param {{call: any}} p */
@@ -110,7 +112,7 @@ function Replay({ call }) {
 
 /** Nested shows the calls that the program made, with those of theirs. @param {{call: any}} p */
 function Nested({ call }) {
-  const of = useLoad((signal) => get('/v1/calls', { trace_id: call.trace_id, limit: 200 }, signal), [call.call_id, call.outcome_status]);
+  const of = useLoad((signal) => get('/v1/calls', { trace_id: call.trace_id, limit: 200, previews: true }, signal), [call.call_id, call.outcome_status]);
   if (!of.data) return of.error ? html`<${Failure} error=${of.error} />` : null;
   const tree = forest(of.data.data);
   if (tree.length < 2) return null;

@@ -49,7 +49,7 @@ function useCalls(f, paused) {
     const stop = new AbortController();
     const look = async () => {
       const newest = Object.values(f).some(Boolean) ? await get('/v1/calls', { limit: 20 }, stop.signal) : null;
-      const page = await get('/v1/calls', { ...f, status: f.status || undefined, limit: 100 }, stop.signal);
+      const page = await get('/v1/calls', { ...f, status: f.status || undefined, limit: 100, previews: true }, stop.signal);
       const ended = page.data.filter(hasEnded);
       setState({ calls: ended, running: page.data.filter((/** @type {any} */ c) => !hasEnded(c)), missed: 0 });
       return (newest?.data || page.data).find(hasEnded)?.call_id || '';
@@ -69,7 +69,7 @@ function useCalls(f, paused) {
     };
     look().then(
       (last) => follow('/v1/events', {
-        after: last, signal: stop.signal,
+        after: last, query: { previews: true }, signal: stop.signal,
         onEvent: (e) => {
           if (e.type !== 'call.finished' || !keeps(e.data, f)) return;
           queue.push(e.data);
@@ -89,7 +89,7 @@ function useCalls(f, paused) {
   useEffect(() => { // verdicts that were given elsewhere
     if (!returns.value) return;
     const stop = new AbortController();
-    get('/v1/calls', { ...f, limit: 100 }, stop.signal).then((page) => {
+    get('/v1/calls', { ...f, limit: 100, previews: true }, stop.signal).then((page) => {
       const now = new Map(page.data.map((/** @type {any} */ c) => [c.call_id, c]));
       setState((s) => ({ ...s, calls: s.calls?.map((c) => now.get(c.call_id) || c) }));
     }, () => {});

@@ -111,6 +111,6 @@ function Effects({ url, onDone }) {
 
 /** @param {{role: string, method: string}} p */
 function Calls({ role, method }) {
-  const of = usePage('/v1/calls', { role, method });
+  const of = usePage('/v1/calls', { role, method, previews: true });
   return html`<${Listing} of=${of} columns=${calls} label="Calls" id=${(/** @type {any} */ c) => c.call_id} empty=${html`<${Empty} title="The log has no call of this method." />`} />`;
 }

@@ -1,6 +1,6 @@
 // Sessions: their context and history, and calls by hand.
-import { html, useState } from '../core/html.js';
-import { decode, get, path, send } from '../core/api.js';
+import { html, useMemo, useRef, useState } from '../core/html.js';
+import { decode, get, path, send, Exact } from '../core/api.js';
 import { href, go } from '../core/route.js';
 import { can } from '../core/session.js';
 import { ago, args, count, duration, fullTime, source, time, words } from '../core/format.js';
@@ -10,7 +10,9 @@ import { Listing, usePage } from '../parts/listing.js';
 import { Action, Curl, Submit } from '../parts/action.js';
 import { Unsaved, useDraft, useForm } from '../parts/draft.js';
 import { Json } from '../parts/value.js';
-import { toCall } from '../parts/calls.js';
+import { Attach, refer } from '../parts/files.js';
+import { Result } from '../parts/result.js';
+import { State, toCall } from '../parts/calls.js';
 
 /** @param {{parts: string[]}} p */
 export default function Sessions({ parts }) {
@@ -61,6 +63,7 @@ function Session({ id }) {
   const of = useLoad((signal) => get(path`/v1/sessions/${id}`, {}, signal), [id]);
   const context = useLoad((signal) => get(path`/v1/sessions/${id}/context`, {}, signal), [id]);
   const history = usePage(path`/v1/sessions/${id}/history`, { order: 'desc' }, 30);
+  const values = useValues(id, history.data?.data);
   const again = () => (of.reload(), context.reload(), history.reload());
   const [, setTyped] = useDraft(calls(id));
   return html`<${Page} title=${of.data?.role || 'Session'} crumbs=${[{ href: href(['sessions']), text: 'Sessions' }]}
@@ -70,7 +73,7 @@ function Session({ id }) {
         ${can('call') && html`<${Talk} session=${s} onDone=${again} />`}
         <${Section} title="History"><${Listing} of=${history} label="History" id=${(/** @type {any} */ r) => String(r.seq)} columns=${[
           { title: 'Call', wide: true, cell: (/** @type {any} */ r) => html`<span style=${{ paddingLeft: `${(r.depth || 0) * 14}px` }}><a href=${toCall(r.call_id)}>${r.role === s.role ? '' : `${r.role}.`}${r.method_name}</a><span class="args">(${args(r.args, r.kwargs, 50)})</span></span>` },
-          { title: 'Outcome', cell: (/** @type {any} */ r) => html`<${Badge} text=${r.outcome_summary.status} /> <span class="quiet">${words(r.outcome_summary.error_type || r.outcome_summary.value_class)}</span>` },
+          { title: 'Outcome', cell: (/** @type {any} */ r) => html`<${State} of=${{ outcome_status: r.outcome_summary.status, outcome_error_type: r.outcome_summary.error_type, outcome_value_class: r.outcome_summary.value_class, value_preview: values.get(r.call_id) }} />` },
           { title: 'Took', num: true, minor: true, cell: (/** @type {any} */ r) => duration(r.duration_ms) },
           { title: 'When', num: true, minor: true, cell: (/** @type {any} */ r) => html`<time datetime=${r.timestamp} title=${fullTime(r.timestamp)}>${time(r.timestamp)}</time>` },
         ]} empty=${html`<p class="quiet">It has no calls yet.</p>`} /></${Section}>
@@ -82,7 +85,26 @@ function Session({ id }) {
   </${Page}>`;
 }
 
+/** useValues has the beginnings of the values of a page of the history, which is newest first, by call. @param {string} id @param {any[] | undefined} records @returns {Map<string, string>} */
+function useValues(id, records) {
+  const [newest, oldest] = [records?.[0], records?.[records.length - 1]];
+  const of = useLoad(async (signal) => newest && get('/v1/calls', { session_id: id, previews: true, since: oldest.timestamp, until: new Date(Date.parse(newest.timestamp) + 1).toISOString(), limit: 200 }, signal), [id, newest?.call_id, oldest?.call_id]);
+  return useMemo(() => new Map(of.data?.data.map((/** @type {any} */ c) => [c.call_id, c.value_preview])), [of.data]);
+}
+
 const calls = (/** @type {string} */ id) => path`/v1/sessions/${id}/calls`;
+
+/** byName says whether a JSON value is the arguments by name, and not a single one, as the reference to a file is. @param {any} v */
+const byName = (v) => v && typeof v === 'object' && !Array.isArray(v) && !(v instanceof Exact) && !('$file' in v);
+
+/** @param {string} text */
+const safely = (text) => {
+  try {
+    return decode(text);
+  } catch {
+    return undefined;
+  }
+};
 
 /** Talk makes a call in the session, and leads to it while it runs. @param {{session: any, onDone: () => void}} p */
 function Talk({ session, onDone }) {
@@ -90,13 +112,14 @@ function Talk({ session, onDone }) {
   const url = calls(session.id);
   const [{ method, input, role }, change, typed, setTyped] = useForm(url, called);
   const [state, setState] = useState(/** @type {{busy?: boolean, error?: any, reply?: any}} */ ({}));
+  const text = useRef(input);
+  text.current = input;
   let list = /** @type {any} */ ([]);
   let named = /** @type {any} */ ({});
   let bad = '';
   try {
-    const text = input.trim();
-    if (text.startsWith('{')) named = decode(text);
-    else list = decode(`[${text}]`);
+    list = decode(`[${input}]`);
+    if (list.length === 1 && byName(list[0])) [named, list] = [list[0], []];
   } catch {
     bad = 'Arguments are JSON values with commas between, such as 2, "text", or an object for arguments by name.';
   }
@@ -118,18 +141,24 @@ function Talk({ session, onDone }) {
     }
   };
   const set = (/** @type {string} */ name) => (/** @type {any} */ e) => change({ [name]: e.target.value });
+  const attach = (/** @type {any} */ file) => {
+    const now = text.current.trim();
+    change({ input: (text.current = now.endsWith('}') && now.startsWith('{') && byName(safely(now)) ? `${now.slice(0, -1).trimEnd()}${now.length > 2 ? ', ' : ''}${JSON.stringify(file.name || 'file')}: ${refer(file)}}` : now ? `${now}, ${refer(file)}` : refer(file)) });
+  };
   const o = state.reply?.outcome;
   return html`<${Section} title="Call a method">
     <form class="talk" onSubmit=${submit}>
       <label>Method<input value=${method} required placeholder="add" spellcheck=${false} onInput=${set('method')} data-search /></label>
       <label class="grow">Arguments<input value=${input} placeholder="2, 3" spellcheck=${false} onInput=${set('input')} aria-invalid=${bad ? 'true' : undefined} /></label>
       <label>Role<input value=${role} placeholder=${session.role} spellcheck=${false} onInput=${set('role')} /></label>
+      <${Attach} session=${session.id} onFile=${attach} />
       <span class="action"><${Submit} busy=${state.busy}>Call</${Submit}><${Curl} method="POST" path=${url} body=${body} of="Call" /></span>${typed && html`<${Unsaved} onDiscard=${() => setTyped(undefined)} />`}
     </form>
     ${bad && html`<p class="wrong" role="alert">${bad}</p>`}
+    <p class="quiet">A file can be dropped on the form, too: it is uploaded, and erased with the session.</p>
     ${state.busy && html`<p class="quiet" role="status">Running. After two seconds the page of the call opens.</p>`}
     ${state.error && html`<${Failure} error=${state.error} />`}
     ${state.reply && html`<div class="reply" role="status"><p><${Badge} text=${o.status} /> <a href=${toCall(state.reply.call_id)}>${state.reply.role}.${state.reply.method}</a> <span class="quiet">${source(state.reply.program?.source)} ${duration(state.reply.duration_ms)}</span></p>
-      ${o.ok ? html`<${Json} value=${o.value} lines=${10} />` : html`<p><strong>${words(o.error_type)}</strong> ${o.error_message}</p>`}</div>`}
+      ${o.ok ? html`<${Result} value=${o.value} name=${state.reply.method} lines=${10} />` : html`<p><strong>${words(o.error_type)}</strong> ${o.error_message}</p>`}</div>`}
   </${Section}>`;
 }

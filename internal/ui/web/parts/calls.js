@@ -25,10 +25,10 @@ export const asked = (c, most) => (erased(c) ? '…' : args(c.args, c.kwargs, mo
 /** What a call does, by the type of its newest event. */
 export const stageNames = /** @type {Record<string, string>} */ ({ 'call.queued': 'Waiting for a place', 'call.selected': 'Selected', 'call.forging': 'Forging', 'call.gate': 'Checking the program', 'call.running': 'Running', 'call.attempt_failed': 'Attempt failed', 'call.finished': 'Ended' });
 
-/** State is how a call ended, or that it runs, and how far it is. @param {{of: LogEntry}} p */
+/** State is how a call ended, with the beginning of its value where a list has it, or that it runs, and how far it is. @param {{of: LogEntry}} p */
 export const State = ({ of }) => html`<${Badge} text=${of.outcome_status} />
   ${of.stage && of.stage !== 'call.running' && html` <span class="quiet">${stageNames[of.stage] || of.stage}</span>`}
-  ${(of.outcome_error_type || of.outcome_value_class) && html` <span class="quiet">${words(of.outcome_error_type || of.outcome_value_class)}</span>`}
+  ${of.value_preview ? html` <code class="value" title=${of.value_preview}>${of.value_preview}</code>` : (of.outcome_error_type || of.outcome_value_class) && html` <span class="quiet">${words(of.outcome_error_type || of.outcome_value_class)}</span>`}
   ${of.weak_success && html` <${Badge} text="weak" />`}
   ${of.verdict && html` <${Badge} text=${of.verdict} />`}`;
 

@@ -7,8 +7,9 @@ import { Section, Badge } from './page.js';
 import { Curl, Submit } from './action.js';
 import { Unsaved, useForm } from './draft.js';
 import { Failure, Empty } from './load.js';
-import { Fields, kwargs } from './form.js';
-import { Json } from './value.js';
+import { Fields } from './fields.js';
+import { kwargs } from './form.js';
+import { Result } from './result.js';
 import { Table } from './table.js';
 import { toCall } from './calls.js';
 
@@ -57,7 +58,7 @@ export function Try({ of, url }) {
       </form></${Section}></div>
     <div>${!r && !state.error && html`<p class="quiet aside">The result appears here, with the examples that it keeps or breaks and the earlier answers that it changes.</p>`}${state.error && html`<${Failure} error=${state.error} />`}
       ${r && html`<${Section} title="Result" actions=${html`<${Badge} text=${r.outcome.status} />`}>
-        ${r.outcome.ok ? html`<${Json} value=${r.outcome.value} />` : html`<p><strong>${words(r.outcome.error_type)}</strong></p><pre>${r.outcome.error_message}</pre>`}
+        ${r.outcome.ok ? html`<${Result} value=${r.outcome.value} name="value" />` : html`<p><strong>${words(r.outcome.error_type)}</strong></p><pre>${r.outcome.error_message}</pre>`}
         <p class="quiet">Examples: ${r.examples.passed} passed, ${r.examples.failed} failed, ${r.examples.skipped} skipped. ${plural(r.fixtures.same, 'earlier answer')} the same, ${r.fixtures.changed.length} changed.</p>
         ${r.fixtures.changed.length > 0 && html`<${Table} label="Changed answers" rows=${r.fixtures.changed} columns=${[{ title: 'Call', wide: true, cell: (/** @type {any} */ c) => html`<a href=${toCall(c.call_id)}>${c.call_id}</a>` },
           { title: 'Was', named: true, cell: (/** @type {any} */ c) => html`<code>${json(c.was, 50)}</code>` }, { title: 'Now', named: true, cell: (/** @type {any} */ c) => html`<code>${json(c.now, 50)}</code>` }]} />`}
