@@ -58,7 +58,7 @@ func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 	if f.Encoding != "" {
 		return f, c.showText(&f, r)
 	}
-	if inside := unpacked(r); inside != nil {
+	if inside := unpacked(r); len(inside) > 0 {
 		f.Packed, f.Encoding = true, encodingInside(inside)
 		if f.Encoding != "" {
 			return f, c.showBeginning(&f, bytes.NewReader(inside), c.policy.FilePreviewBytes)
@@ -109,7 +109,7 @@ func (c *opened) showBeginning(f *prompt.File, r io.Reader, most int) error {
 	return nil
 }
 
-// unpacked is how the content of a gzip file begins, nil for other files.
+// unpacked is how the content of a gzip file begins, nothing for other files.
 func unpacked(r io.ReadSeeker) []byte {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return nil

@@ -1,10 +1,6 @@
 package tool
 
 import (
-	"net/url"
-	"path"
-	"strconv"
-
 	"recurgent"
 )
 
@@ -13,43 +9,21 @@ func Run(call *recurgent.Call) (any, error) {
 	if !ok {
 		return nil, recurgent.Fail("invalid_input", "urls must be a list")
 	}
-	out := []any{}
+	out := []map[string]any{}
 	for _, u := range urls {
-		address, ok := u.(string)
+		url, ok := u.(string)
 		if !ok {
 			return nil, recurgent.Fail("invalid_input", "urls must be a list of strings")
 		}
-		parsed, err := url.Parse(address)
-		if err != nil {
-			return nil, recurgent.Fail("invalid_input", err.Error())
-		}
-		resp, err := call.Fetch(address)
+		file, err := call.FetchFile(url)
 		if err != nil {
 			return nil, err
 		}
-		if resp.Status == 404 {
-			out = append(out, nil)
-			continue
-		}
-		if resp.Status >= 400 {
-			return nil, recurgent.Fail("fetch_failed", address+" answered "+strconv.Itoa(resp.Status))
-		}
-		kind := resp.Header["Content-Type"]
-		if kind == "" {
-			kind = "application/octet-stream"
-		}
-		f, err := call.Create(path.Base(parsed.Path), kind)
+		info, err := call.FileInfo(file)
 		if err != nil {
 			return nil, err
 		}
-		data := resp.Bytes()
-		if _, err := f.Write(data); err != nil {
-			return nil, err
-		}
-		if err := f.Close(); err != nil {
-			return nil, err
-		}
-		out = append(out, map[string]any{"file": f.Ref(), "bytes": len(data)})
+		out = append(out, map[string]any{"file": file, "bytes": info.Bytes})
 	}
 	return out, nil
 }
