@@ -56,12 +56,14 @@ func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 		return f, err
 	}
 	if f.Encoding != "" {
-		return f, c.showText(&f, r)
+		err = c.showText(&f, r)
+		return f, err
 	}
 	if inside := unpacked(r); len(inside) > 0 {
 		f.Packed, f.Encoding = true, encodingInside(inside)
 		if f.Encoding != "" {
-			return f, c.showBeginning(&f, bytes.NewReader(inside), c.policy.FilePreviewBytes)
+			err = c.showBeginning(&f, bytes.NewReader(inside), c.policy.FilePreviewBytes)
+			return f, err
 		}
 	}
 	for _, line := range listing(r, r.Bytes) {
