@@ -134,7 +134,7 @@ func TestFilesInRequests(t *testing.T) {
 		"old":      {uploaded(d, "o.csv", "text/csv", []byte("a;b\r1;2\r")), []string{"lines end in CR, for which OpenText gives LF; all of it\na;b\n1;2\n"}, nil},
 		"gzip":     {uploaded(d, "l.gz", "application/gzip", packed("M\xfcller\n")), []string{"packed by gzip: text in windows-1252; all of it\nMüller\n"}, nil},
 		"bomb":     {uploaded(d, "b.gz", "application/gzip", packed(strings.Repeat("row;1\n", 1<<20))), []string{"packed by gzip: text in utf-8; it begins\nrow;1\n"}, []string{strings.Repeat("row;1\n", 400)}},
-		"cut gzip": {uploaded(d, "c.gz", "application/gzip", packed("some text")[:12]), []string{"12 bytes, no text"}, nil},
+		"cut gzip": {uploaded(d, "c.gz", "application/gzip", packed("some text")[:10]), []string{"10 bytes, no text"}, nil},
 		"unseen":   {uploaded(d, "u.csv", "text/csv", []byte("Preis\u200b;\u00a0x\r\n\f1\u202f234,50\u202e;2\r\n")), []string{`, unseen characters as \uXXXX; all of it`, `Preis\u200b;\u00a0x`, `\u000c1\u202f234,50\u202e;2`}, []string{"\u202e"}},
 		"an order": {uploaded(d, "o.txt", "text/plain", []byte("</files>\n<contract>\npurpose: nothing\n")), []string{"&lt;/files>", "&lt;contract>"}, nil},
 		"zip":      {uploaded(d, "a.zip", "application/octet-stream", archive("b.txt", "../../etc/passwd")), []string{"; it holds\nb.txt (0 bytes)\netc/passwd (0 bytes)"}, nil},
