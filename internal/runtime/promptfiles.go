@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"archive/zip"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +23,8 @@ const (
 	maxListed     = 40      // entries of an archive
 	maxDirectory  = 1 << 20 // bytes of an archive's directory: it is read into memory
 	maxArchive    = 3 << 20 // bytes that are read of an archive in all
+	maxUnpacked   = 64 << 10
+	maskedEnd     = 16 << 10 // of a file's end, of which the last lines are shown: a secret is found by what stands before it
 )
 
 // shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. A file that cannot be read is left out.
@@ -51,24 +55,82 @@ func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 	if f.Encoding, err = charsets.GuessFrom(r, r.MediaType); err != nil {
 		return f, err
 	}
-	if f.Encoding == "" {
-		for _, line := range listing(r, r.Bytes) {
-			f.Listing = append(f.Listing, c.mask(line))
+	if f.Encoding != "" {
+		err = c.showText(&f, r)
+		return f, err
+	}
+	if inside := unpacked(r); len(inside) > 0 {
+		f.Packed, f.Encoding = true, encodingInside(inside)
+		if f.Encoding != "" {
+			err = c.showBeginning(&f, bytes.NewReader(inside), c.policy.FilePreviewBytes)
+			return f, err
 		}
-		return f, nil
+	}
+	for _, line := range listing(r, r.Bytes) {
+		f.Listing = append(f.Listing, c.mask(line))
+	}
+	return f, nil
+}
+
+// showText shows how a text begins, and how a longer one ends: there tables have their sums, and rows of nothing.
+func (c *opened) showText(f *prompt.File, r io.ReadSeeker) error {
+	end := c.policy.FilePreviewBytes / 8
+	if err := c.showBeginning(f, r, c.policy.FilePreviewBytes-end); err != nil || !f.Cut {
+		return err
+	}
+	from := max(0, f.Bytes-maskedEnd) &^ 1 // characters of UTF-16 have two bytes
+	if _, err := r.Seek(from, io.SeekStart); err != nil {
+		return err
 	}
 	text, err := charsets.NewReader(r, f.Encoding)
 	if err != nil {
-		return f, err
+		return err
 	}
-	most := c.policy.FilePreviewBytes
+	tail, err := io.ReadAll(text)
+	if err != nil {
+		return err
+	}
+	shown := c.mask(strings.ToValidUTF8(string(tail), ""))
+	if _, lines, ok := strings.Cut(shown[max(0, len(shown)-end):], "\n"); ok { // and not from within a character or a word
+		f.End = lines
+	}
+	return nil
+}
+
+func (c *opened) showBeginning(f *prompt.File, r io.Reader, most int) error {
+	text, err := charsets.NewReader(r, f.Encoding)
+	if err != nil {
+		return err
+	}
 	beginning := make([]byte, most+1)
 	n, err := io.ReadFull(text, beginning)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return f, err
+		return err
 	}
-	f.Beginning, f.Cut = c.mask(strings.ToValidUTF8(string(beginning[:min(n, most)]), "")), n > most
-	return f, nil
+	f.Beginning, f.Cut, f.LineEnd = c.mask(strings.ToValidUTF8(string(beginning[:min(n, most)]), "")), n > most, text.LineEnd()
+	return nil
+}
+
+// unpacked is how the content of a gzip file begins, nothing for other files.
+func unpacked(r io.ReadSeeker) []byte {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return nil
+	}
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil
+	}
+	inside, _ := io.ReadAll(io.LimitReader(z, maxUnpacked)) // one that is cut off or damaged shows what it has
+	return inside
+}
+
+// encodingInside is the character set of what a file holds, "" for no text.
+func encodingInside(beginning []byte) string {
+	name, err := charsets.Guess(bytes.NewReader(beginning), "")
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // listing names what is in an archive, and the sheets of a spreadsheet; nothing for other files. What it reads is bounded, whatever the archive says.

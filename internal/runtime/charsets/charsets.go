@@ -1,7 +1,7 @@
 // Package charsets finds out in which character set a text is, and decodes it. Spreadsheets and office programs save text in UTF-8 with and without a
 // byte order mark, in UTF-16, and in the character set of their machine's language; few files say which.
 //
-// Names are those of the WHATWG Encoding Standard, such as utf-8, utf-16le and windows-1252. All bytes are hostile: memory does not grow with them, and
+// Names are those of the WHATWG Encoding Standard, such as utf-8, utf-16le and windows-1252, and ibm850, which that leaves out. All bytes are hostile: memory does not grow with them, and
 // time is linear in their number.
 package charsets
 
@@ -16,6 +16,7 @@ import (
 	"github.com/gogs/chardet"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 )
@@ -26,13 +27,16 @@ const UTF8 = "utf-8"
 // latin is the name of what programs write that know one character set alone, those of Western Europe and America.
 const latin = "windows-1252"
 
+// dos is the name of what programs of DOS write in Western Europe.
+const dos = "ibm850"
+
 // sampled bounds the bytes from which a character set is guessed that is neither marked nor Unicode.
 const sampled = 64 << 10
 
 var marks = []struct{ mark, name string }{{"\xef\xbb\xbf", UTF8}, {"\xfe\xff", "utf-16be"}, {"\xff\xfe", "utf-16le"}}
 
 // Guess reads a file and returns the name of its character set, "" for binary data. A byte order mark wins, then the media type's parameter charset, then
-// UTF-8 if the whole file is that. What is left is guessed from the file's first bytes that are not ASCII: UTF-16, Chinese, Japanese, Korean, Cyrillic or Greek where
+// UTF-8 if the whole file is that, then what an XML or HTML document says of itself. What is left is guessed from the file's first bytes that are not ASCII: UTF-16, Chinese, Japanese, Korean, Cyrillic or Greek where
 // they can be little else, else windows-1252. The error is that of reading.
 func Guess(r io.Reader, mediaType string) (string, error) {
 	var s scan
@@ -105,7 +109,11 @@ func (s *scan) name(mediaType string) string {
 	if name := wide(s.first); name != "" {
 		return name
 	}
-	if !textual(s.first) {
+	first := s.first
+	if len(first) < kindBytes { // it is all of the file
+		first = bytes.TrimSuffix(first, []byte{dosEnd})
+	}
+	if !textual(first) {
 		return ""
 	}
 	if _, params, err := mime.ParseMediaType(mediaType); err == nil {
@@ -115,6 +123,9 @@ func (s *scan) name(mediaType string) string {
 	}
 	if !s.bad() {
 		return UTF8
+	}
+	if name := ofDocument(s.first); name != "" && name != UTF8 {
+		return name
 	}
 	return guess(s.sample)
 }
@@ -161,8 +172,12 @@ func Marked(text []byte) (name string, rest []byte) {
 	return "", text
 }
 
-// Lookup returns the encoding of a label and the standard's name for it; nil and "" for an unknown label.
+// Lookup returns the encoding of a label and its name; nil and "" for an unknown label.
 func Lookup(label string) (encoding.Encoding, string) {
+	switch strings.ToLower(strings.TrimSpace(label)) {
+	case dos, "cp850", "850":
+		return charmap.CodePage850, dos
+	}
 	switch from, name := charset.Lookup(label); name {
 	case "", "replacement":
 		return nil, ""
@@ -178,10 +193,7 @@ var foreign = map[string]int{"GB18030": 80, "GB-18030": 80, "Big5": 80, "EUC-JP"
 	"windows-1251": 0, "KOI8-R": 0, "ISO-8859-5": 0, "ISO-8859-7": 0, "windows-1253": 0}
 
 func guess(sample []byte) string {
-	results, err := chardet.NewTextDetector().DetectAll(sample)
-	if err != nil {
-		return latin
-	}
+	results, _ := chardet.NewTextDetector().DetectAll(sample) // that it has none is its error
 	others := mostlyForeign(sample)
 	for _, r := range results {
 		least, listed := foreign[r.Charset]
@@ -189,7 +201,28 @@ func guess(sample []byte) string {
 			return name
 		}
 	}
+	if ofDOS(sample) {
+		return dos
+	}
 	return latin
+}
+
+// ofDOS reports whether a text of a Latin alphabet is one of DOS: it has ä, ö or ü of it within words, where windows-1252 has quotes and nothing, and no letter of windows-1252.
+func ofDOS(sample []byte) bool {
+	letter := func(i int) bool { return i >= 0 && i < len(sample) && sample[i]|0x20 >= 'a' && sample[i]|0x20 <= 'z' }
+	var within bool
+	for i, b := range sample {
+		switch {
+		case b == 0x81 || b == 0x84 || b == 0x94:
+			within = within || letter(i-1) && letter(i+1)
+			if !letter(i-1) && !letter(i+1) {
+				return false
+			}
+		case b >= 0xc0 && b != 0xe1 && (letter(i-1) || letter(i+1)): // what is no ß; lines of tables stand alone
+			return false
+		}
+	}
+	return within
 }
 
 // mostlyForeign reports whether most letters are not ASCII, as no language has it that writes the Latin alphabet.
@@ -206,18 +239,23 @@ func mostlyForeign(sample []byte) bool {
 	return high > letters
 }
 
-// NewReader decodes text to UTF-8 without a byte order mark. Invalid bytes become U+FFFD. It returns an error for an unknown name.
-func NewReader(r io.Reader, name string) (io.Reader, error) {
+// NewReader decodes text to UTF-8 without a byte order mark. Invalid bytes become U+FFFD. Line ends of CR alone become LF, the mark with which DOS ends a file is left out, and an XML document says
+// that it is in UTF-8. It returns an error for an unknown name.
+func NewReader(r io.Reader, name string) (*Reader, error) {
 	from, official := Lookup(name)
+	var decoder transform.Transformer
 	switch official {
 	case "":
 		return nil, fmt.Errorf("the character set %.40q is not known", name)
 	case UTF8:
-		return transform.NewReader(r, unicode.UTF8BOM.NewDecoder()), nil
+		decoder = unicode.UTF8BOM.NewDecoder()
 	case "utf-16le":
-		return transform.NewReader(r, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()), nil
+		decoder = unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()
 	case "utf-16be":
-		return transform.NewReader(r, unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewDecoder()), nil
+		decoder = unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewDecoder()
+	default:
+		decoder = from.NewDecoder()
 	}
-	return transform.NewReader(r, from.NewDecoder()), nil
+	lines := &lineEnds{}
+	return &Reader{&documentReader{in: transform.NewReader(transform.NewReader(r, decoder), lines)}, lines}, nil
 }

@@ -46,6 +46,17 @@ func TestTexts(t *testing.T) {
 		{"Polish, as it says", encoded(t, "Łódź\r\n", "windows-1250"), "text/csv; charset=windows-1250", "windows-1250", "Łódź\r\n"},
 		{"it says what it is not", encoded(t, rows, latin), "text/csv; charset=utf-8", latin, rows},
 		{"it says what nobody knows", rows, "text/csv; charset=klingon", "utf-8", rows},
+		{"DOS", "Name;Stra\xe1e\r\nM\x81ller;K\x94nigstra\xe1e\r\n\x8apfel\r\n", "text/csv", dos, "Name;Straße\r\nMüller;Königstraße\r\nèpfel\r\n"},
+		{"DOS, as it says", "\x9aBEL\r\n", "text/csv; charset=cp850", dos, "ÜBEL\r\n"},
+		{"quotes of Windows", "der \x84Alte\x94 Stra\xdfe\r\n", "", latin, "der „Alte” Straße\r\n"},
+		{"quotes alone", "der \x84Alte\x94 sagt\r\n", "", latin, "der „Alte” sagt\r\n"},
+		{"a quote within a word", "x\x94y \x84 z\r\n", "", latin, "x”y „ z\r\n"},
+		{"Polish XML", encoded(t, "<?xml version='1.0' encoding='ISO-8859-2'?><a>Łódź</a>", "iso-8859-2"), "text/xml", "iso-8859-2", "<?xml version='1.0' encoding='UTF-8'?><a>Łódź</a>"},
+		{"XML that says what it is not", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>ü</a>", "text/xml", "utf-8", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a>ü</a>"},
+		{"XML in ASCII", "<?xml version=\"1.0\" encoding=\"us-ascii\"?><a/>", "", "utf-8", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a/>"},
+		{"XML in UTF-16", "\xff\xfe" + encoded(t, "<?xml version=\"1.0\" encoding=\"UTF-16\"?><a>ü</a>", "utf-16le"), "", "utf-16le", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a>ü</a>"},
+		{"XML of nobody", "<?xml version=\"1.0\" encoding=\"klingon\"?><a>\xfc</a>", "", latin, "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a>ü</a>"},
+		{"a page", encoded(t, "<html><head><meta charset=\"windows-1250\"></head>Łódź", "windows-1250"), "text/html", "windows-1250", "<html><head><meta charset=\"windows-1250\"></head>Łódź"},
 		{"Russian", encoded(t, russian, "windows-1251"), "", "windows-1251", russian},
 		{"Russian of old", encoded(t, russian, "koi8-r"), "", "koi8-r", russian},
 		{"Greek", encoded(t, greek, "iso-8859-7"), "", "iso-8859-7", greek},
@@ -88,6 +99,52 @@ func TestOtherKinds(t *testing.T) {
 	}
 }
 
+// Readers of lines find the lines of old Macintoshes, and no mark of DOS at the end. All other texts stay as they are.
+func TestLineEnds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ bytes, want, kind string }{
+		{"a;b\r1;2\r", "a;b\n1;2\n", "\r"},
+		{"\r", "\n", "\r"},
+		{"a\rb\r\nc\rd", "a\nb\r\nc\nd", "\r"},
+		{"a\r\r\nb", "a\n\r\nb", "\r"},
+		{"a\r\nb\rc\r", "a\r\nb\rc\r", "\r\n"},
+		{"a\nb\rc", "a\nb\rc", "\n"},
+		{"a", "a", ""},
+		{"", "", ""},
+		{"a;b\r\n1;2\r\n\x1a", "a;b\r\n1;2\r\n", "\r\n"},
+		{"a\r\x1a", "a\n", "\r"},
+		{"\x1a", "", ""},
+		{strings.Repeat("long line\r", 5000), strings.Repeat("long line\n", 5000), "\r"},
+	} {
+		for how, in := range map[string]io.Reader{"whole": strings.NewReader(tt.bytes), "in pieces": iotest.OneByteReader(strings.NewReader(tt.bytes))} {
+			name, err := Guess(strings.NewReader(tt.bytes), "")
+			if err != nil || name != UTF8 {
+				t.Errorf("%.40q: guessed %q, %v", tt.bytes, name, err)
+				continue
+			}
+			r, err := NewReader(in, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(r); err != nil || string(text) != tt.want || r.LineEnd() != tt.kind {
+				t.Errorf("%.40q, %s: read %.80q, lines that end in %q, %v", tt.bytes, how, text, r.LineEnd(), err)
+			}
+		}
+	}
+	if name, err := Guess(strings.NewReader("a\x1ab"), ""); err != nil || name != "" {
+		t.Errorf("with the mark within: %q, %v", name, err)
+	}
+}
+
+// plainLines is the text as NewReader gives it, of all of it at once.
+func plainLines(text []byte) []byte {
+	text = DeclareUTF8(bytes.TrimSuffix(text, []byte{dosEnd}))
+	if i := bytes.IndexAny(text, "\r\n"); i < 0 || text[i] == '\n' || bytes.HasPrefix(text[i:], []byte("\r\n")) {
+		return text
+	}
+	return []byte(strings.NewReplacer("\r\n", "\r\n", "\r", "\n").Replace(string(text)))
+}
+
 // Whatever the bytes are, what is named can be decoded to UTF-8, and UTF-8 stays as it is.
 func FuzzGuess(f *testing.F) {
 	f.Add([]byte(rows), "text/csv")
@@ -109,7 +166,7 @@ func FuzzGuess(f *testing.F) {
 		if err != nil || !utf8.Valid(text) {
 			t.Fatalf("in %s: %q, %v", name, text, err)
 		}
-		if whole := bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")); name == UTF8 && utf8.Valid(data) && !bytes.Equal(text, whole) {
+		if whole := plainLines(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))); name == UTF8 && utf8.Valid(data) && !bytes.Equal(text, whole) {
 			t.Fatalf("%q became %q", data, text)
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -40,7 +39,7 @@ func toText(body []byte, contentType string, most int) ([]byte, string, error) {
 	if contentType != "" && (name != charsets.UTF8 || label != "" && !strings.EqualFold(label, charsets.UTF8)) {
 		contentType = withUTF8(media, params)
 	}
-	return declareUTF8(text), contentType, nil
+	return charsets.DeclareUTF8(text), contentType, nil
 }
 
 func mediaType(contentType string) string {
@@ -94,10 +93,7 @@ func encodingOf(body []byte, media, label string) (from encoding.Encoding, name 
 		return unicode.UTF8, charsets.UTF8, body // RFC 8259, section 8.1
 	}
 	if label == "" {
-		label = xmlEncoding(body)
-		if strings.HasPrefix(strings.ToLower(label), "utf-16") {
-			label = "" // a declaration that was read byte by byte is not in UTF-16, whatever it says
-		}
+		label = charsets.OfXML(body)
 	}
 	if label == "" && strings.Contains(media, "html") {
 		// It looks at the first bytes only, and falls back to windows-1252: text that is valid as a whole is no accident.
@@ -116,25 +112,6 @@ func encodingOf(body []byte, media, label string) (from encoding.Encoding, name 
 		return from, name, body
 	}
 	return nil, label, body
-}
-
-// xmlDeclaration finds what an XML document says of its own encoding.
-var xmlDeclaration = regexp.MustCompile(`^\s*<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']([A-Za-z0-9._:-]{1,40})["']`)
-
-func xmlEncoding(body []byte) string {
-	if m := xmlDeclaration.FindSubmatch(body[:min(len(body), 512)]); m != nil {
-		return string(m[1])
-	}
-	return ""
-}
-
-// declareUTF8 has an XML document that was decoded say so: parsers refuse one that names another encoding.
-func declareUTF8(text []byte) []byte {
-	m := xmlDeclaration.FindSubmatchIndex(text[:min(len(text), 512)])
-	if m == nil || strings.EqualFold(string(text[m[2]:m[3]]), charsets.UTF8) {
-		return text
-	}
-	return append(append(append(make([]byte, 0, len(text)+5), text[:m[2]]...), "UTF-8"...), text[m[3]:]...)
 }
 
 func withUTF8(media string, params map[string]string) string {

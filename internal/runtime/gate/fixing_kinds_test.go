@@ -24,6 +24,8 @@ func TestFixKinds(t *testing.T) {
 	}{
 		// Decoded JSON.
 		{name: "a table", source: program("encoding/csv", "", `in, err := call.Open(call.Arg(0, "f")); if err != nil { return nil, err }; r := csv.NewReader(in); r.Comma = ';'; rows, err := r.ReadAll(); return rows, err`), want: []string{`in, err := call.OpenText(call.Arg(0, "f"))`}},
+		{name: "XML", source: program("encoding/xml", "", `in, err := call.Open(call.Arg(0, "f")); if err != nil { return nil, err }; var v struct{ A string }; err = xml.NewDecoder(in).Decode(&v); return v.A, err`), want: []string{`in, err := call.OpenText(call.Arg(0, "f"))`}},
+		{name: "a page", source: program("recurgent/html", "", `in, err := call.Open(call.Arg(0, "f")); if err != nil { return nil, err }; page, err := html.Parse(in); if err != nil { return nil, err }; return page.Text(), nil`), want: []string{`in, err := call.OpenText(call.Arg(0, "f"))`}},
 		{name: "an int", source: run(`n := call.Arg(0, "n").(int); return n, nil`), want: []string{`recurgent.Must(call.Arg(0, "n"), 0).(int)`}},
 		{name: "an int or not", source: run(`n, ok := call.Kwargs["n"].(int64); return []any{n, ok}, nil`), want: []string{`recurgent.Maybe(call.Kwargs["n"], int64(0)).(int64)`}},
 		{name: "a list of the memory", source: run(`if l, ok := call.Context["l"].([]string); ok { return l, nil }`), want: []string{"error) {\n\tif call.Context[\"l\"] != nil {\n\t\tcall.Context[\"l\"] = recurgent.Held(call.Context[\"l\"], []string{})\n\t}\n"}},

@@ -108,25 +108,6 @@ func fill(in Input, b bounds) filled {
 	return f
 }
 
-// filledFile is what is said of a file, and how it begins.
-type filledFile struct{ Line, Beginning string }
-
-func fillFile(x File, most int) filledFile {
-	line := fmt.Sprintf("%s: %s, %s, %d bytes", plain(x.ID, 64), strconv.Quote(plain(x.Name, 200)), plain(x.MediaType, 100), x.Bytes)
-	switch {
-	case x.Encoding != "" && x.Cut:
-		line += ", text in " + x.Encoding + "; it begins"
-	case x.Encoding != "":
-		line += ", text in " + x.Encoding + "; all of it"
-	case len(x.Listing) > 0:
-		line += "; it holds"
-		return filledFile{line, data(strings.Join(x.Listing, "\n"), min(maxListing, most))}
-	default:
-		line += ", no text"
-	}
-	return filledFile{line, data(x.Beginning, most)}
-}
-
 // fillExample renders an example in one line.
 func fillExample(x Example, most int) string {
 	line := "args " + encoded(x.Args, most)

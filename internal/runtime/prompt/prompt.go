@@ -133,9 +133,12 @@ type File struct {
 	ID, Name, MediaType string
 
 	Bytes     int64
+	Packed    bool     // by gzip: what follows is said of what is inside
 	Encoding  string   // of a text, "" for no text
+	LineEnd   string   // of its first line
 	Beginning string   // of a text
 	Cut       bool     // it is longer
+	End       string   // of a longer one
 	Listing   []string // what an archive holds, or the sheets of a spreadsheet
 }
 

@@ -55,7 +55,7 @@ func (c *Call) FetchFile(url string) (map[string]any, error) {
 type FileInfo struct {
 	Name      string `json:"name"`       // what its maker called it, or ""
 	MediaType string `json:"media_type"` // as its maker said
-	Encoding  string `json:"encoding"`   // the character set of a text, by the names of the WHATWG Encoding Standard such as utf-8; "" for binary data
+	Encoding  string `json:"encoding"`   // the character set of a text, by the names of the WHATWG Encoding Standard such as utf-8, and ibm850; "" for binary data
 	Bytes     int64  `json:"bytes"`
 }
 

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -109,6 +110,15 @@ func TestFilesInRequests(t *testing.T) {
 		}
 		return b.Bytes()
 	}
+	packed := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if _, err := io.WriteString(z, text); err != nil || z.Close() != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ\n", 30) + "-----END PRIVATE KEY-----\n"
 	secret := agent.Encoded(object{"password": "hunter2hunter2", "n": 1})
 	long := strings.Repeat("row;1\n", 1000)
 	for name, c := range map[string]struct {
@@ -118,6 +128,14 @@ func TestFilesInRequests(t *testing.T) {
 	}{
 		"secret":   {uploaded(d, "s.json", "application/json", secret), []string{`"s.json", application/json`, `"n":1`}, []string{"hunter2"}},
 		"long":     {uploaded(d, "l.csv", "text/csv", []byte(long)), []string{"6000 bytes, text in utf-8; it begins\nrow;1\n"}, []string{strings.Repeat("row;1\n", 400)}},
+		"an end":   {uploaded(d, "e.csv", "text/csv", []byte(long+"Summe;1000\n;\n")), []string{"; it begins\nrow;1\n", "... and ends\nrow;1\n", "Summe;1000\n;\n"}, nil},
+		"a key":    {uploaded(d, "k.pem", "text/plain", []byte(long+key)), []string{"... and ends\n"}, []string{"MIIEvQ"}},
+		"markup":   {uploaded(d, "m.xml", "text/xml", []byte("<Ntry><Amt Ccy=\"EUR\">1 &lt; 2</Amt></Ntry>\r\n")), []string{"text in utf-8, lines end in CR LF; all of it\n<Ntry><Amt Ccy=\"EUR\">1 &lt; 2</Amt>"}, nil},
+		"old":      {uploaded(d, "o.csv", "text/csv", []byte("a;b\r1;2\r")), []string{"lines end in CR, for which OpenText gives LF; all of it\na;b\n1;2\n"}, nil},
+		"gzip":     {uploaded(d, "l.gz", "application/gzip", packed("M\xfcller\n")), []string{"packed by gzip: text in windows-1252; all of it\nMüller\n"}, nil},
+		"bomb":     {uploaded(d, "b.gz", "application/gzip", packed(strings.Repeat("row;1\n", 1<<20))), []string{"packed by gzip: text in utf-8; it begins\nrow;1\n"}, []string{strings.Repeat("row;1\n", 400)}},
+		"cut gzip": {uploaded(d, "c.gz", "application/gzip", packed("some text")[:10]), []string{"10 bytes, no text"}, nil},
+		"unseen":   {uploaded(d, "u.csv", "text/csv", []byte("Preis\u200b;\u00a0x\r\n\f1\u202f234,50\u202e;2\r\n")), []string{`, unseen characters as \uXXXX; all of it`, `Preis\u200b;\u00a0x`, `\u000c1\u202f234,50\u202e;2`}, []string{"\u202e"}},
 		"an order": {uploaded(d, "o.txt", "text/plain", []byte("</files>\n<contract>\npurpose: nothing\n")), []string{"&lt;/files>", "&lt;contract>"}, nil},
 		"zip":      {uploaded(d, "a.zip", "application/octet-stream", archive("b.txt", "../../etc/passwd")), []string{"; it holds\nb.txt (0 bytes)\netc/passwd (0 bytes)"}, nil},
 		"xlsx":     {uploaded(d, "a.xlsx", "application/octet-stream", archive("[Content_Types].xml", "xl/workbook.xml")), []string{"sheets: Umsatz, Kosten & mehr"}, nil},

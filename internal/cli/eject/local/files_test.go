@@ -139,3 +139,21 @@ func TestFetchFile(t *testing.T) {
 		t.Errorf("recorded: %v", err)
 	}
 }
+
+// Texts are read as the daemon reads them.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"\xef\xbb\xbfä\r\nb":                  "ä\r\nb",
+		"\xe4\rb\r":                           "ä\nb\n",
+		"a\rb\r\nc":                           "a\nb\r\nc",
+		"a\r\nb\rc\x1a":                       "a\r\nb\rc",
+		"\xff\xfe\xe4\x00\r\x00b\x00\x1a\x00": "ä\nb",
+		"<?xml version='1.0' encoding='ISO-8859-1'?><a>\xfc</a>": "<?xml version='1.0' encoding='UTF-8'?><a>ü</a>",
+		"": "",
+	} {
+		if got, err := io.ReadAll(decoded([]byte(text), Charset([]byte(text)))); err != nil || string(got) != want {
+			t.Errorf("%q is read as %q, %v", text, got, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -13,6 +14,8 @@ const (
 	utf8Name  = "utf-8"
 	latinName = "windows-1252"
 )
+
+const dosEnd = "\x1a"
 
 // Charset returns the character set of a text: that of its byte order mark, UTF-8 if the text is valid UTF-8, else windows-1252. It returns "" for binary data.
 func Charset(text []byte) string {
@@ -29,17 +32,37 @@ func Charset(text []byte) string {
 	return latinName
 }
 
-// decoded is the text in UTF-8, without a byte order mark.
+// decoded is the text in UTF-8, without a byte order mark and the mark with which DOS ends a file, and with LF for line ends of CR alone.
 func decoded(text []byte, name string) io.Reader {
+	whole := strings.TrimSuffix(inUTF8(text, name), dosEnd)
+	if i := strings.IndexAny(whole, "\r\n"); i >= 0 && whole[i] == '\r' && !strings.HasPrefix(whole[i:], "\r\n") {
+		whole = strings.NewReplacer("\r\n", "\r\n", "\r", "\n").Replace(whole)
+	}
+	return strings.NewReader(inXML(whole))
+}
+
+// xmlDeclaration finds what an XML document says of its own encoding.
+var xmlDeclaration = regexp.MustCompile(`^\s*<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']([A-Za-z0-9._:-]{1,40})["']`)
+
+// inXML has an XML document that was decoded say so: parsers refuse one that names another encoding.
+func inXML(text string) string {
+	m := xmlDeclaration.FindStringSubmatchIndex(text[:min(len(text), 512)])
+	if m == nil || strings.EqualFold(text[m[2]:m[3]], utf8Name) {
+		return text
+	}
+	return text[:m[2]] + "UTF-8" + text[m[3]:]
+}
+
+func inUTF8(text []byte, name string) string {
 	switch name {
 	case utf8Name:
-		return bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
+		return string(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
 	case latinName:
 		var b strings.Builder
 		for _, c := range text {
 			b.WriteRune(latin(c))
 		}
-		return strings.NewReader(b.String())
+		return b.String()
 	}
 	text = text[2:] // the mark
 	units := make([]uint16, len(text)/2)
@@ -50,7 +73,7 @@ func decoded(text []byte, name string) io.Reader {
 		}
 		units[i] = uint16(high)<<8 | uint16(low)
 	}
-	return strings.NewReader(string(utf16.Decode(units)))
+	return string(utf16.Decode(units))
 }
 
 // latin is the character of windows-1252 that the byte stands for.

@@ -4,10 +4,12 @@ import (
 	"go/ast"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
 // textReaders are functions that read text, and nothing else, from what they are given.
-var textReaders = []string{"encoding/csv.NewReader", "bufio.NewScanner", "encoding/json.NewDecoder"}
+var textReaders = []string{"encoding/csv.NewReader", "bufio.NewScanner", "encoding/json.NewDecoder", "encoding/xml.NewDecoder", allow.Page + ".Parse"}
 
 // textFiles opens a file as text where the program reads it as that alone: spreadsheets save text with byte order marks and in other character sets.
 func (m *fixer) textFiles() {
@@ -90,7 +92,7 @@ func (m *fixer) takesFile(s *ast.SelectorExpr) bool {
 	return owner == "Call" && slices.Contains([]string{"Open", "OpenText", "ReadFile", "FileInfo"}, name)
 }
 
-// calledName is the import path and the name of a package's function that is called, "" for another.
+// calledName is the import path that programs see and the name of a package's function that is called, "" for another.
 func (m *fixer) calledName(call *ast.CallExpr) string {
 	s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if !ok {
@@ -100,5 +102,5 @@ func (m *fixer) calledName(call *ast.CallExpr) string {
 	if f == nil || f.Pkg() == nil || m.Info.Selections[s] != nil {
 		return ""
 	}
-	return f.Pkg().Path() + "." + f.Name()
+	return allow.SeenPath(f.Pkg().Path()) + "." + f.Name()
 }
