@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -23,7 +24,7 @@ func metricNames(t *testing.T) map[string]bool {
 	t.Helper()
 	r := telemetry.NewRegistry()
 	m := telemetry.New(r, telemetry.Build{}, "acme")
-	m.Route("/v1/calls", "GET", false)
+	m.Route("/v1/calls", "GET", false).End(200, time.Millisecond)
 	m.Problem("not_found")
 	m.ObserveCall(&agent.LogEntry{Role: "r", Method: "m", Generation: "gen-1"}, telemetry.Stages{})
 	families, err := r.Gather()

@@ -159,15 +159,17 @@ func (f *Interface) Breaks(earlier *Interface) string {
 	if f == nil || earlier == nil {
 		return ""
 	}
+	skipped := false // a position which the earlier program does not read, and by which those behind it are optional
 	for i := range earlier.Parameters {
 		was := &earlier.Parameters[i]
 		now, at := f.Parameter(was.Name)
+		skipped = skipped || was.Description == notRead
 		switch {
 		case now == nil && !f.Open && was.Description != notRead:
 			return fmt.Sprintf("the parameter %s is gone", was.Name)
 		case now != nil && at != i && was.ReadBy != ReadByName:
 			return fmt.Sprintf("the parameter %s was at place %d and is now at place %d", was.Name, i+1, at+1)
-		case now != nil && now.Required && !was.Required && earlier.Origin == OriginDeclared:
+		case now != nil && now.Required && !was.Required && earlier.Origin == OriginDeclared && (!skipped || was.ReadBy == ReadByName):
 			return fmt.Sprintf("the parameter %s has become required", was.Name)
 		}
 	}

@@ -195,6 +195,18 @@ func TestInterfaceBreaks(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", Encoded(c.now), got, c.want)
 		}
 	}
+	skips := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "question", Description: notRead, ReadBy: ReadByPosition}, {Name: "sources"}, {Name: "limit", ReadBy: ReadByName}}}
+	for name, c := range map[string]struct {
+		now  *Interface
+		want string
+	}{
+		"what was skipped is read":     {&Interface{Parameters: []Parameter{{Name: "question", Required: true}, {Name: "sources", Required: true}, {Name: "limit"}}}, ""},
+		"by name alone it is no place": {&Interface{Parameters: []Parameter{{Name: "question"}, {Name: "sources"}, {Name: "limit", Required: true}}}, "the parameter limit has become required"},
+	} {
+		if got := c.now.Breaks(skips); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
 	if got := was.Breaks(nil); got != "" {
 		t.Errorf("got %q", got)
 	}

@@ -59,23 +59,22 @@ type opened struct {
 	input     atomic.Pointer[shownInput] // args and kwargs as they may be seen
 	first     shownInput                 // what input is at first
 
-	tree       *tree
-	own        tree         // of a root call
-	begins     fetch.Place  // of the tree's ledger: where the call's programs begin
-	slept      atomic.Int64 // by its programs, in nanoseconds
-	weakBelow  atomic.Int32 // weak successes among the calls below it
-	deadline   time.Time    // of the whole call; zero for none
-	life       lifetime
-	shared     *sharedKey     // nil unless other replicas may get the same key
-	fence      int64          // the epoch under which its session is owned; 0 without other replicas; as hasTurn
-	place      place          // in its session's queue
-	hasTurn    bool           // of its session; used by the goroutine that runs the call only
-	drafts     []*files.Draft // made by its programs; as hasTurn
-	lent       []*files.Draft // made by the programs that wait for this call, which may read them
-	held       store.Bytes    // of its owner's shares; as hasTurn
-	unattended bool           // nobody waits for its answer
-	progress   progress.Log
-	span       *telemetry.Span // nil without traces
+	tree         *tree
+	own          tree         // of a root call
+	begins       fetch.Place  // of the tree's ledger: where the call's programs begin
+	slept        atomic.Int64 // by its programs, in nanoseconds
+	weakBelow    atomic.Int32 // weak successes among the calls below it
+	deadline     time.Time    // of the whole call; zero for none
+	life         lifetime
+	shared       *sharedKey     // nil unless other replicas may get the same key
+	fence        int64          // the epoch under which its session is owned; 0 without other replicas; as hasTurn
+	place        place          // in its session's queue
+	hasTurn      bool           // of its session; used by the goroutine that runs the call only
+	drafts, lent []*files.Draft // of its programs, and of those that wait for this call, which may read them; as hasTurn
+	held         store.Bytes    // of its owner's shares; as hasTurn
+	unattended   bool           // nobody waits for its answer
+	progress     progress.Log
+	span         *telemetry.Span // nil without traces
 }
 
 // A tree is what a root call and the nested calls below it share. Its calls run one after another, so only the counters

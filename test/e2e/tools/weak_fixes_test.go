@@ -37,7 +37,7 @@ func TestFixedTextIsKept(t *testing.T) {
 		}
 	}
 	_, page := explained(d, first.CallID)
-	says(t, page, "2 places of the text that the model wrote were corrected before it was checked", `"line 6: JSON has no int: a number is converted"`)
+	says(t, page, "2 slips were found in what the model wrote and corrected before the check", `"line 6: JSON has no int: a number is converted"`)
 	d.Stop(syscall.SIGTERM)
 	d.Start()
 	d.WantValue(d.Call(d.Session("doubler"), "double", 4), 8.0, "persisted")
