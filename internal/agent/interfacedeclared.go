@@ -252,11 +252,7 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 		if !required[i] && p.Default == nil {
 			p.Required = of.Required
 		}
-		for _, name := range append([]string{of.Name}, of.Aliases...) {
-			if name != p.Name && (of.ReadBy != ReadByPosition || name != of.Name) {
-				p.Aliases = append(p.Aliases, name)
-			}
-		}
+		p.alsoNamed(of)
 	}
 	for i := range inferred.Parameters {
 		if of := &inferred.Parameters[i]; !matched[i] && of.Description != notRead {
@@ -267,6 +263,15 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 		return errors.New("parameters: " + strings.Join(wrong, "; "))
 	}
 	return nil
+}
+
+// alsoNamed gives the parameter the other names by which the program reads it.
+func (p *Parameter) alsoNamed(of *Parameter) {
+	for _, name := range append([]string{of.Name}, of.Aliases...) {
+		if name != p.Name && (of.ReadBy != ReadByPosition || name != of.Name) {
+			p.Aliases = append(p.Aliases, name)
+		}
+	}
 }
 
 // where names a parameter in messages to its author.

@@ -145,16 +145,7 @@ func anyBytes(o *openapi3.Operation, status int) bool {
 func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got []byte) error {
 	route, params := v.find(r)
 	if route == nil {
-		if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusMethodNotAllowed || res.StatusCode == http.StatusMisdirectedRequest {
-			if r.Method == http.MethodHead {
-				return nil // the problem is left out
-			}
-			return v.checkProblem(res, got)
-		}
-		if preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""; preflight && res.StatusCode == http.StatusNoContent && len(got) == 0 {
-			return nil // the document's introduction has it, for all paths
-		}
-		return fmt.Errorf("no operation is described")
+		return v.checkUndescribed(r, res, got)
 	}
 	op := route.Operation.OperationID
 	v.note(op, res.StatusCode)
@@ -208,6 +199,20 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 		}
 	}
 	return openapi3filter.ValidateResponse(r.Context(), out)
+}
+
+// checkUndescribed checks the reply to a request of no operation.
+func (v *Recorder) checkUndescribed(r *http.Request, res *http.Response, got []byte) error {
+	if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusMethodNotAllowed || res.StatusCode == http.StatusMisdirectedRequest {
+		if r.Method == http.MethodHead {
+			return nil // the problem is left out
+		}
+		return v.checkProblem(res, got)
+	}
+	if preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""; preflight && res.StatusCode == http.StatusNoContent && len(got) == 0 {
+		return nil // the document's introduction has it, for all paths
+	}
+	return fmt.Errorf("no operation is described")
 }
 
 const mediaLines = "application/jsonl"

@@ -46,15 +46,15 @@ type role struct {
 }
 
 type method struct {
-	role, name, id string
-	summary        string // one line, without characters that are not printed
-	parameters     []parameter
-	open           bool
-	returns        shape
+	role, name string
+	summary    string // one line, without characters that are not printed
+	parameters []parameter
+	open       bool
+	returns    shape
 }
 
 type parameter struct {
-	name, id    string
+	name        string
 	description string
 	required    bool
 	shape       shape
