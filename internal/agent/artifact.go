@@ -132,7 +132,7 @@ type Generation struct {
 	Dependencies        []string  `json:"dependencies"`
 	ContractFingerprint string    `json:"contract_fingerprint"`       // of the whole contract
 	CheckedFingerprint  string    `json:"checked_fingerprint"`        // of its machine-checked parts: what makes a generation stale
-	CallersContract     bool      `json:"callers_contract,omitempty"` // those parts were its caller's, not the registry's: it answers no call without a contract; false in older files
+	CallersContract     bool      `json:"callers_contract,omitempty"` // the deliverable was its caller's, not the registry's: it answers no call without a contract; false in older files
 	PromptVersion       string    `json:"prompt_version"`
 	RuntimeVersion      string    `json:"runtime_version"`
 	Interpreter         string    `json:"interpreter"`

@@ -16,7 +16,7 @@ type Resolved struct {
 	Fingerprint string          // of the whole contract, or "none"
 	Checked     string          // of its machine-checked parts, or "none"
 	Written     string          // Checked of earlier versions, which differs where the parts are written in another way
-	Own         bool            // what is machine-checked is not what the registry has: the call, its session or a delegation brought it
+	Own         bool            // the deliverable is not what the registry has: the call, its session or a delegation brought it
 	Schema      *Schema         // never nil; Empty where nothing is checked
 	Words       Words
 	Ignored     []InvalidError // senseless constraints that were left out; nobody is held to them
@@ -71,6 +71,14 @@ func (c *Cache) Resolve(l Layers) *Resolved {
 	return c.keep(string(key), c.resolve(l))
 }
 
+// deliverableOf is the fingerprint of what a value is held to: a signature, which is of the turns, is left out.
+func deliverableOf(c *agent.Contract) string {
+	if c == nil {
+		return agent.FingerprintNone
+	}
+	return CheckedFingerprint(&agent.Contract{Deliverable: c.Deliverable})
+}
+
 func (c *Cache) resolve(l Layers) *Resolved {
 	merged, source := Merge(l)
 	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Written: WrittenFingerprint(merged), Schema: &Schema{}, Words: l.words(merged)}
@@ -78,7 +86,7 @@ func (c *Cache) resolve(l Layers) *Resolved {
 		return r
 	}
 	registered, _ := Merge(Layers{Role: l.Role, Method: l.Method})
-	r.Own = r.Checked != agent.FingerprintNone && r.Checked != CheckedFingerprint(registered)
+	r.Own = !absent(merged.Deliverable) && deliverableOf(merged) != deliverableOf(registered)
 	c.mu.RLock()
 	same := c.compiled[r.Checked]
 	c.mu.RUnlock()

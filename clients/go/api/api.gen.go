@@ -3738,7 +3738,7 @@ type Generation struct {
 	// Callers The first two owners whose own calls it answered ok. Absent without `operate`.
 	Callers *[]string `json:"callers,omitempty"`
 
-	// CallersContract The machine-checked parts of its contract were its caller's, not the registry's: it answers no call without a contract.
+	// CallersContract The deliverable of its contract was its caller's, not the registry's: it answers no call without a contract.
 	CallersContract *bool `json:"callers_contract,omitempty"`
 
 	// ChangedAnswers Earlier answers that it gives differently, as a person wanted.

@@ -279,6 +279,13 @@ func checkRefusal(t *testing.T, name string, got answer, missing access.Scope) {
 		Scopes                             []string
 	}
 	media, _, _ := mime.ParseMediaType(got.header.Get("Content-Type"))
+	var rpc struct { // of MCP: the problem is the error's data
+		JSONRPC string
+		Error   struct{ Data json.RawMessage }
+	}
+	if json.Unmarshal(got.body, &rpc) == nil && rpc.JSONRPC == "2.0" && media == "application/json" {
+		got.body, media = rpc.Error.Data, "application/problem+json"
+	}
 	if err := json.Unmarshal(got.body, &p); err != nil || media != "application/problem+json" || p.Status != got.status || p.Type == "" || p.Title == "" || p.Detail == "" {
 		t.Errorf("%s: %d is no problem detail: %s %.300s", name, got.status, media, got.body)
 	}

@@ -47,7 +47,7 @@ func TestRespondsAsTheNextCallDoes(t *testing.T) {
 	check("its own one", s, "m", true, "artifact")
 	d.Policy(object{"approval_required": true})
 	check("nobody approved it", s, "m", false, nil)
-	tool("approve", object{})
+	tool("approve", object{"generation": "gen-1"}) // the current program was written for the contract of the other session
 	check("approved", s, "m", true, "artifact")
 	d.Policy(object{"approval_required": false})
 	tool("regenerate", object{})
