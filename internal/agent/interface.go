@@ -44,7 +44,7 @@ type Interface struct {
 // Parameter is one argument of a method.
 type Parameter struct {
 	Name        string          `json:"name"`
-	Type        string          `json:"type,omitempty"` // string, number, integer, boolean, array, object, null; empty: any
+	Type        string          `json:"type,omitempty"` // string, number, integer, boolean, array, object, null, or TypeFile; empty: any
 	Description string          `json:"description,omitempty"`
 	Required    bool            `json:"required"`
 	Default     json.RawMessage `json:"default,omitempty"`
@@ -56,6 +56,12 @@ type Parameter struct {
 
 // jsonTypes are the types that JSON Schema names.
 var jsonTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
+
+// TypeFile is the type of a parameter that takes a file: the reference of one, {"$file": "file_..."}.
+const TypeFile = "file"
+
+// parameterTypes are those that a parameter may have.
+var parameterTypes = append(slices.Clone(jsonTypes), TypeFile)
 
 // parameterName is what a keyword argument of a declared interface may be called.
 var parameterName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
@@ -108,8 +114,8 @@ func (p *Parameter) validate() error {
 	switch {
 	case len(p.Aliases) > maxAliases:
 		return fmt.Errorf("%s has more than %d aliases", p.Name, maxAliases)
-	case p.Type != "" && !slices.Contains(jsonTypes, p.Type):
-		return fmt.Errorf("%s has the type %q; it must be one of %s", p.Name, clipped(p.Type, 40), strings.Join(jsonTypes, ", "))
+	case p.Type != "" && !slices.Contains(parameterTypes, p.Type):
+		return fmt.Errorf("%s has the type %q; it must be one of %s", p.Name, clipped(p.Type, 40), strings.Join(parameterTypes, ", "))
 	case len(p.Description) > MaxDescription:
 		return fmt.Errorf("the description of %s has more than %d bytes", p.Name, MaxDescription)
 	case p.Schema != nil && !isSchema(p.Schema):

@@ -373,3 +373,24 @@ func TestInterfaceSucceed(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A parameter that takes a file is an object with a reference to whoever knows JSON Schema alone.
+func TestFileParameters(t *testing.T) {
+	t.Parallel()
+	for declared, want := range map[string]string{
+		`"file"`: "m(list: file)", `"File"`: "m(list: file)", `["file"]`: "m(list: file)", `["file","string"]`: "m(list: any)",
+	} {
+		f, err := Declaration{Parameters: json.RawMessage(`[{"name":"list","type":` + declared + `,"required":true}]`)}.Against(&Interface{Parameters: []Parameter{{Name: "list"}}})
+		if err != nil || f.Signature("m") != want {
+			t.Errorf("%s: %v, %v", declared, f.Signature("m"), err)
+		}
+	}
+	p := Parameter{Name: "list", Type: TypeFile}
+	if got, want := string(p.JSONSchema()), `{"description":"a file: {\"$file\": \"file_...\"}, the reference that an upload (POST /v1/files) answers with","properties":{"$file":{"type":"string"}},"required":["$file"],"type":"object"}`; got != want {
+		t.Errorf("got %s", got)
+	}
+	p.Description = "of names"
+	if got := string(p.JSONSchema()); !strings.Contains(got, `"description":"of names"`) {
+		t.Errorf("got %s", got)
+	}
+}

@@ -175,7 +175,7 @@ func (p *declaredParameter) parameter() (Parameter, error) {
 			several[i] = plainType(several[i])
 		}
 		switch {
-		case slices.Contains(several, ""):
+		case slices.Contains(several, "") || len(several) > 1 && slices.Contains(several, TypeFile):
 		case len(several) == 1:
 			out.Type = several[0]
 		case out.Schema == nil:
@@ -196,7 +196,7 @@ func plainType(word string) string {
 	if word = strings.TrimSpace(word); strings.EqualFold(word, "any") {
 		return ""
 	}
-	if lower := strings.ToLower(word); slices.Contains(jsonTypes, lower) {
+	if lower := strings.ToLower(word); slices.Contains(parameterTypes, lower) {
 		return lower
 	}
 	return word
@@ -263,15 +263,6 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 		return errors.New("parameters: " + strings.Join(wrong, "; "))
 	}
 	return nil
-}
-
-// alsoNamed gives the parameter the other names by which the program reads it.
-func (p *Parameter) alsoNamed(of *Parameter) {
-	for _, name := range append([]string{of.Name}, of.Aliases...) {
-		if name != p.Name && (of.ReadBy != ReadByPosition || name != of.Name) {
-			p.Aliases = append(p.Aliases, name)
-		}
-	}
 }
 
 // where names a parameter in messages to its author.

@@ -47,3 +47,12 @@ func (d Declaration) Unread(takes *Interface) (out []string) {
 	}
 	return out
 }
+
+// alsoNamed gives the parameter the other names by which the program reads it.
+func (p *Parameter) alsoNamed(of *Parameter) {
+	for _, name := range append([]string{of.Name}, of.Aliases...) {
+		if name != p.Name && (of.ReadBy != ReadByPosition || name != of.Name) {
+			p.Aliases = append(p.Aliases, name)
+		}
+	}
+}

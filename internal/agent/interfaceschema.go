@@ -6,10 +6,27 @@ import (
 	"strings"
 )
 
+// fileReference is the schema of a file's reference.
+const fileReference = `{"type":"object","required":["$file"],"properties":{"$file":{"type":"string"}}}`
+
+// ofFile describes a parameter that takes a file and that nobody has described.
+const ofFile = `a file: {"$file": "file_..."}, the reference that an upload (POST /v1/files) answers with`
+
+// Takes returns the schema of the parameter's value, nil for any.
+func (p *Parameter) Takes() json.RawMessage {
+	switch {
+	case p.Schema != nil || p.Type == "":
+		return p.Schema
+	case p.Type == TypeFile:
+		return json.RawMessage(fileReference)
+	}
+	return Encoded(map[string]string{"type": p.Type})
+}
+
 // JSONSchema returns the schema of the parameter's value, with its description and default.
 func (p *Parameter) JSONSchema() json.RawMessage {
 	members := map[string]json.RawMessage{}
-	if p.Schema != nil && json.Unmarshal(p.Schema, &members) != nil {
+	if takes := p.Takes(); takes != nil && json.Unmarshal(takes, &members) != nil {
 		return p.Schema // a boolean
 	}
 	put := func(key string, value json.RawMessage) {
@@ -17,11 +34,11 @@ func (p *Parameter) JSONSchema() json.RawMessage {
 			members[key] = value
 		}
 	}
-	if p.Type != "" && p.Schema == nil {
-		put("type", Encoded(p.Type))
-	}
-	if p.Description != "" {
+	switch {
+	case p.Description != "":
 		put("description", Encoded(p.Description))
+	case p.Type == TypeFile && p.Schema == nil:
+		put("description", Encoded(ofFile))
 	}
 	if p.Default != nil {
 		put("default", p.Default)

@@ -41,11 +41,7 @@ func (c *opened) unlike(takes *agent.Interface) string {
 		if p.Variadic || value == nil || agent.Kind(value) == "null" && !p.Required {
 			continue
 		}
-		schema := p.Schema
-		if schema == nil && p.Type != "" {
-			schema = agent.Encoded(map[string]string{"type": p.Type})
-		}
-		s, err := contract.CompileStored(schema)
+		s, err := contract.CompileStored(p.Takes())
 		if err != nil {
 			continue // it was accepted as it is
 		}

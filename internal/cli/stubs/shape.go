@@ -29,7 +29,7 @@ type shape struct {
 
 const deepest = 4 // lists in lists
 
-var kinds = map[string]kind{"string": kindText, "number": kindNumber, "integer": kindInteger, "boolean": kindBoolean, "null": kindNull, "array": kindList, "object": kindObject}
+var kinds = map[string]kind{"string": kindText, "number": kindNumber, "integer": kindInteger, "boolean": kindBoolean, "null": kindNull, "array": kindList, "object": kindObject, "file": kindObject}
 
 // shapeOf returns the shape of a schema, which wins over the plain type. What it does not understand is any value.
 func shapeOf(plain string, schema json.RawMessage) shape {

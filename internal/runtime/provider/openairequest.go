@@ -95,7 +95,7 @@ const (
 	submitParameters = `{"type":"object","required":["code"],"properties":{` +
 		`"code":{"type":"string"},"summary":{"type":"string"},` +
 		`"parameters":{"type":"array","items":{"type":"object","required":["name","type","required"],"properties":{` +
-		`"name":{"type":"string"},"type":{"type":"string","enum":["string","number","integer","boolean","array","object","any"]},"description":{"type":"string"},` +
+		`"name":{"type":"string"},"type":{"type":"string","enum":["string","number","integer","boolean","array","object","file","any"]},"description":{"type":"string"},` +
 		`"required":{"type":"boolean"},"default":{"type":"string","description":"as JSON"},"schema":{"type":"object"}}}},` +
 		`"returns":{"type":"object"},"notes":{"type":"string"},` +
 		`"solver_shape":{"type":"object","description":"optional: stance (do, shape, forge, orchestrate), capability_summary, reuse_basis, contract_intent"}}}`

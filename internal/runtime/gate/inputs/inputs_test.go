@@ -129,6 +129,8 @@ func TestInference(t *testing.T) {
 		{"converted", "", "n, ok := recurgent.As(call.Arg(0, \"n\"), 0).(int)\nif !ok " + fail + "\nreturn n, nil", "m(n: integer) -> integer"},
 		{"converted or ended", "", "words := recurgent.Must(call.Arg(0, \"words\"), []string{}).([]string)\nsep := recurgent.Or(call.Arg(1, \"sep\"), \",\").(string)\nreturn []any{words, sep}, nil", "m(words: string[], sep?: string = \",\") -> array"},
 		{"converted in a switch", "", "switch n := recurgent.As(call.Arg(0, \"n\"), 0).(type) {\ncase int: return n, nil\ncase string: return len(n), nil\ndefault: return nil, recurgent.Fail(\"invalid_input\", \"n\")\n}", "m(n?: integer|string) -> integer"},
+		{"a file", "", "ref := call.Arg(0, \"table\")\nif ref == nil " + fail + "\nif _, err := call.FileInfo(ref); err != nil { return nil, err }\nr, err := call.OpenText(ref)\nif err != nil { return nil, err }\nb, err := io.ReadAll(r)\nreturn len(b), err", "m(table: file) -> integer"},
+		{"a file or a text", "", "v := call.Arg(0, \"table\")\nif s, ok := v.(string); ok { return len(s), nil }\nb, err := call.ReadFile(v)\nreturn len(b), err", "m(table?: any) -> integer"},
 		{"json.Number", "", "return json.Number(\"1\"), nil", "m()"},
 	} {
 		p, refused := g.Check(run(test.decls, test.body))

@@ -38,6 +38,7 @@ const (
 	readByPosition = "position"
 	readByName     = "name"
 	notRead        = "not read by the program"
+	typeFile       = "file"
 )
 
 // isName reports whether a text can be a parameter's name. It is no regular expression, which each process would have to compile.
@@ -171,7 +172,7 @@ func (r *read) schema() (string, json.RawMessage) {
 		return plain[0], nil
 	case len(r.kinds) == 1:
 		return "", json.RawMessage(r.kinds[0])
-	case len(plain) == len(r.kinds):
+	case len(plain) == len(r.kinds) && !slices.Contains(plain, typeFile): // which JSON Schema does not have
 		return "", encoded(map[string]any{"type": plain})
 	}
 	return "", nil
@@ -180,6 +181,9 @@ func (r *read) schema() (string, json.RawMessage) {
 // listSchema is a list of what the element's reads say.
 func listSchema(element *read) (string, json.RawMessage) {
 	plain, schema := element.schema()
+	if plain == typeFile {
+		return "array", nil
+	}
 	if plain != "" {
 		schema = encoded(map[string]string{"type": plain})
 	}

@@ -22,6 +22,10 @@ func (s *scan) follow(r *read, e ast.Expr, w *way) {
 			s.converted(r, p, name)
 			return
 		}
+		if s.opens(p, e) {
+			r.is(`{"type":"` + typeFile + `"}`)
+			return
+		}
 		if to := s.parameter(p, e); to != nil && len(s.set[to]) == 0 {
 			s.usesOf(r, to, w)
 			return
@@ -52,6 +56,12 @@ func (s *scan) follow(r *read, e ast.Expr, w *way) {
 		return
 	}
 	r.anything = true
+}
+
+// opens reports whether the call takes its first argument for a file.
+func (s *scan) opens(call *ast.CallExpr, arg ast.Expr) bool {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && len(call.Args) > 0 && call.Args[0] == arg && isCall(s.info.TypeOf(sel.X)) && slices.Contains([]string{"Open", "OpenText", "ReadFile", "FileInfo"}, sel.Sel.Name)
 }
 
 // usesOf follows what becomes of a variable.
