@@ -1164,6 +1164,7 @@ func (e ParameterReadBy) Valid() bool {
 const (
 	ParameterTypeArray   ParameterType = "array"
 	ParameterTypeBoolean ParameterType = "boolean"
+	ParameterTypeFile    ParameterType = "file"
 	ParameterTypeInteger ParameterType = "integer"
 	ParameterTypeNull    ParameterType = "null"
 	ParameterTypeNumber  ParameterType = "number"
@@ -1177,6 +1178,8 @@ func (e ParameterType) Valid() bool {
 	case ParameterTypeArray:
 		return true
 	case ParameterTypeBoolean:
+		return true
+	case ParameterTypeFile:
 		return true
 	case ParameterTypeInteger:
 		return true
@@ -4642,7 +4645,7 @@ type Parameter struct {
 	// Schema JSON Schema of the value. It wins over type.
 	Schema interface{} `json:"schema,omitempty"`
 
-	// Type Absent: any.
+	// Type file: a reference, {"$file": "file_..."}. Absent: any.
 	Type *ParameterType `json:"type,omitempty"`
 
 	// Variadic It takes all positional arguments from its place on; by name, it takes a list.
@@ -4652,7 +4655,7 @@ type Parameter struct {
 // ParameterReadBy How the program reads it; absent: both ways. Arguments are passed on in the way in which the program reads them, so callers need not care.
 type ParameterReadBy string
 
-// ParameterType Absent: any.
+// ParameterType file: a reference, {"$file": "file_..."}. Absent: any.
 type ParameterType string
 
 // Pattern A capability that was needed at least twice in the last five events.
