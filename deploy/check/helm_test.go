@@ -90,7 +90,7 @@ func settings(t *testing.T, c cluster) (all map[string]any) {
 	return all
 }
 
-// What the values say is what the cluster gets.
+// The chart renders the values that it is given.
 func TestChartTakesItsValues(t *testing.T) {
 	t.Parallel()
 	c, ingress, err := charted(t, "team", `

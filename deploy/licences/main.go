@@ -1,5 +1,5 @@
-// Command licences writes the licences of everything that a Go binary is built of, as one text: of the modules that the binary says it holds, of Go
-// itself, and of what the checkout around it carries from others. It fails where one of them has none.
+// Command licences writes one text with the licences of everything that a Go binary is built from: its modules, Go itself, and third-party code in the
+// checkout. It fails if one of them lacks a licence.
 //
 //	licences BINARY >THIRD_PARTY_LICENCES.txt
 //
@@ -87,7 +87,7 @@ func places(info *debug.BuildInfo) ([]place, error) {
 	return append(list, copied...), err
 }
 
-// carried are the directories below internal that have a licence of their own, but for those of test data.
+// carried returns the directories below internal that have a licence of their own, except test data.
 func carried(top string) (list []place, err error) {
 	err = filepath.WalkDir(filepath.Join(top, "internal"), func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -108,7 +108,7 @@ func carried(top string) (list []place, err error) {
 // named matches the files that modules have for their licences, and for the notices that these want to be kept.
 var named = regexp.MustCompile(`(?i)^(un)?(licen[cs]es?|copying|notice)([.-].*)?$`)
 
-// licencesIn returns the texts of the directory's licences, by the names of their files. Source files are none.
+// licencesIn returns the texts of the directory's licences, ordered by file name. It ignores source files.
 func licencesIn(dir string) (texts [][]byte, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {

@@ -38,7 +38,7 @@ func (f *Interface) rest() int {
 	return slices.IndexFunc(f.Parameters, func(p Parameter) bool { return p.Variadic })
 }
 
-// Unread names the declared parameters that are none of the program's interface, because it does not read them.
+// Unread names the declared parameters that the program's interface lacks, because the program does not read them.
 func (d Declaration) Unread(takes *Interface) (out []string) {
 	for _, p := range d.Listed() {
 		if of, _ := takes.Parameter(p.Name); of == nil && takes.Binds() {

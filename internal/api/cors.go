@@ -17,11 +17,11 @@ const AnyOrigin = "*"
 // corsAge is how many seconds a browser may keep the answer to a preflight request. Browsers keep none for longer than two hours.
 const corsAge = 7200
 
-// exposed are the headers of replies that pages of other origins may read, beside those that every page may.
+// exposed lists the reply headers that pages of other origins may read in addition to those that every page may read.
 var exposed = []string{"Content-Disposition", "Content-Range", "ETag", "Idempotent-Replayed", "Location", "Mcp-Session-Id", "Preference-Applied", "RateLimit", "RateLimit-Policy",
 	headerAuditHead, headerAuditID, "Recurgent-Outcome", replicaHeader, "Recurgent-Spend", "Retry-After", "WWW-Authenticate", "X-Request-Id"}
 
-// CheckOrigin returns an error for what no browser sends as the origin of a page. AnyOrigin and "null" are none.
+// CheckOrigin returns an error unless a browser could send the text as the origin of a page. It rejects AnyOrigin and "null".
 func CheckOrigin(origin string) error {
 	u, err := url.Parse(origin)
 	if err != nil {

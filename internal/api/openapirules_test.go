@@ -175,7 +175,7 @@ func TestAlternativesDiffer(t *testing.T) {
 	})
 }
 
-// distinct reports whether a required member of the object shows that it is none of the others.
+// distinct reports whether a required member of the object distinguishes it from the others.
 func distinct(one object, all map[string]object) bool {
 	required, _ := one["required"].([]any)
 	return slices.ContainsFunc(required, func(r any) bool {
@@ -264,7 +264,7 @@ func TestExamplesOfSchemasAreWhole(t *testing.T) {
 	look("", written(t))
 }
 
-// What is not JSON is text or bytes to generators: they cannot read members of it.
+// Generators treat bodies that are not JSON as text or bytes and cannot read their members.
 func TestBytesAreForGenerators(t *testing.T) {
 	t.Parallel()
 	for path, item := range loadDocument(t).Paths.Map() {

@@ -22,7 +22,7 @@ type DemoRole struct {
 	Methods []string
 }
 
-// Demo returns the roles of the demo recording, in its order. It reads the recording.
+// Demo returns the roles of the demo recording in its order. It parses the recording at each call.
 func Demo() (roles []DemoRole) {
 	lines := bufio.NewScanner(bytes.NewReader(demoRecording))
 	lines.Buffer(nil, len(demoRecording)+1)

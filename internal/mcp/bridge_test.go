@@ -70,7 +70,7 @@ func answers(t *testing.T) http.HandlerFunc {
 	}
 }
 
-// A line that is no message is answered with the error that fits, and ends nothing; so do a byte order mark, other ends of lines, and no end.
+// A line that is not a message is answered with the fitting error, and the bridge goes on. Byte order marks, other line ends and a missing last one are accepted.
 func TestBridgeLines(t *testing.T) {
 	t.Parallel()
 	const ping, pong = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{"method":"ping"}}`

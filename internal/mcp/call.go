@@ -216,7 +216,7 @@ func faultText(err error) string {
 	return text
 }
 
-// checked returns the arguments if they are JSON as strict as that of the REST interface, or the text of such; nil for none.
+// checked returns the arguments if they are JSON as strict as the REST interface wants it, or a text that holds such JSON. Otherwise it returns nil.
 func checked(arguments json.RawMessage) (json.RawMessage, error) {
 	if text, ok := strict.String(arguments); ok {
 		arguments = json.RawMessage(text)

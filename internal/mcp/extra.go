@@ -29,7 +29,7 @@ type extraTool struct {
 // listed is the extra tool that is added anew to have the SDK notify subscribers.
 const listed = "find_tools"
 
-// extraTools returns the tools beside the methods, which lists begin with. Their names have no "__", so no method's tool is called so.
+// extraTools returns the tools that are not methods. Lists begin with them. Their names have no "__", so no method's tool is called so.
 func extraTools() []extraTool {
 	tools := []extraTool{{of: catalog.CallInSession, run: (*Server).callMethod}, {of: catalog.FindTools, run: (*Server).findTools},
 		{of: catalog.JudgeCall, run: (*Server).judgeCall}, {of: catalog.NewSession, run: (*Server).newSession}}

@@ -30,7 +30,7 @@ func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *san
 	return &sandbox.OpenFile{File: r.File, ReadSeekCloser: &readFile{r, h, id}}, nil
 }
 
-// draft returns the file of that id that the program, or one that waits for it, makes; nil for none.
+// draft returns the file with that id that the program, or a program that waits for it, is making, or nil.
 func (h *host) draft(id string) *files.Draft {
 	for _, list := range [][]*files.Draft{h.drafts, h.call.lent} {
 		for _, d := range list {

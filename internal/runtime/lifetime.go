@@ -74,7 +74,7 @@ func (l *lifetime) watch() {
 	}
 }
 
-// above returns the context of which that is made which can be waited for. The caller holds mu.
+// above returns the parent context, which can be waited for. The caller holds mu.
 func (l *lifetime) above() context.Context {
 	if l.stays == nil || l.over || l.gone() {
 		return l.Context

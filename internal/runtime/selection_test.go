@@ -45,7 +45,7 @@ func artifact(change func(*agent.Artifact), generations ...*agent.Generation) *a
 // callers makes a generation one of a caller's contract.
 func callers(g *agent.Generation) { g.CallersContract = true }
 
-// What was written for the contract of somebody's call stands in for nothing where a call has none: neither while a model writes, nor while the current program waits for a person.
+// A program that was written for a caller's contract never replaces another one for a call without a contract: neither while a model writes, nor while the current program waits for a person.
 func TestCallersContractsStandInForNothing(t *testing.T) {
 	t.Parallel()
 	ask := agent.DefaultPolicy()

@@ -40,7 +40,7 @@ func WaitCauses() []string { return []string{"concurrency", "replies"} }
 // Waiting returns the gauge of one of WaitCauses.
 func (m *Metrics) Waiting(cause string) prometheus.Gauge { return m.waiting.WithLabelValues(cause) }
 
-// alerting is the code of which an alert looks for the first problem: a counter that begins with it would not have risen.
+// alerting is the problem code that an alert watches. Its counter exists from the start, because an alert cannot see a counter rise that begins at 1.
 const alerting = "queue_full"
 
 // Route is the metrics of one route of the API. Each appears when it first counts: most routes of most daemons are never asked for.
@@ -59,7 +59,7 @@ func (m *Metrics) Route(pattern, method string, stream bool) *Route {
 	return &Route{metrics: m, pattern: pattern, method: method, stream: stream}
 }
 
-// failed is the class of status of which an alert looks for the first one.
+// failed is the class of status that an alert watches.
 const failed = 5
 
 // Begin counts a request as being answered.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What no name may be in Python: keywords, and what the wrappers use.
+// Reserved names in Python: keywords, and the names that the wrappers use.
 var pythonReserved = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from global if import in is
 	lambda nonlocal not or pass raise return try while with yield match case type self _role Any Literal Session bool dict float int list str`)
 

@@ -73,8 +73,8 @@ func unfitAddress(c *agent.Connection, secret string) string {
 // shortestPart is how many characters a part of an address has that may be a secret by itself.
 const shortestPart = 16
 
-// partsOf are the texts by which an echo of the address is known: the address, what follows its host, and each part of that which is long enough
-// to be a secret by itself.
+// partsOf returns the texts that reveal an echo of the address: the whole address, its path and query, and each part of these that is long enough to be a
+// secret by itself.
 func partsOf(secret string) []string {
 	at, err := url.Parse(secret)
 	if err != nil {

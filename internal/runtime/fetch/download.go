@@ -116,7 +116,7 @@ func (h *hops) masked(ctx context.Context, text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// refused is an error of whoever takes the file.
+// refused returns err as an unkept refusal if it is a failure of the writer of the file, else err itself.
 func refused(err error) error {
 	var f *recurgent.Failure
 	if errors.As(err, &f) {

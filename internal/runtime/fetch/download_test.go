@@ -130,7 +130,7 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// What takes the file may refuse it, in words of its own; a longer one than the bound is not begun where its length is announced.
+// The writer of a file may refuse it with its own failure. A body whose announced length exceeds the bound is not begun.
 func TestDownloadWithoutRoom(t *testing.T) {
 	t.Parallel()
 	s, _ := files(t)
@@ -151,7 +151,7 @@ func TestDownloadWithoutRoom(t *testing.T) {
 	}
 }
 
-// The shape of a source that becomes a file is that of its text, in whatever character set; of a long document it is none.
+// The shape of a source that becomes a file is that of its decoded text. A long document has no shape.
 func TestDownloadShape(t *testing.T) {
 	t.Parallel()
 	s, _ := files(t)

@@ -93,7 +93,7 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 	}
 }
 
-// A direct is a connection whose credential is an address, and the address; the zero value is none.
+// A direct holds a connection whose credential is an address, and that address. The zero value holds neither.
 type direct struct {
 	connection Connection
 	at         *url.URL
@@ -133,7 +133,7 @@ func (h *hops) host() string {
 	return agent.HostOf(h.at)
 }
 
-// connect returns the connection that the hop's address goes through, nil for none.
+// connect returns the connection that the hop's address goes through, or nil.
 func (h *hops) connect() Connection {
 	switch c := h.client.opts.Connector; {
 	case h.atAddress():

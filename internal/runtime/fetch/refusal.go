@@ -36,7 +36,7 @@ type Refusal struct {
 	Message string // for the program
 }
 
-// An unkept refusal is one of whoever takes a file, in words of its own.
+// An unkept refusal carries the failure that the writer of a file returned, unchanged.
 type unkept struct{ *recurgent.Failure }
 
 func (e *Refusal) Error() string { return e.Message }

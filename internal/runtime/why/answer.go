@@ -62,7 +62,7 @@ func (x *Explanation) selected(e *agent.LogEntry) string {
 	return text + x.aboutProgram(e)
 }
 
-// stored says what became of a stored program that was selected.
+// stored describes the end of a call for which a stored program was selected.
 func (x *Explanation) stored(e *agent.LogEntry, because string) string {
 	g := "the stored program " + word(x.Selection.Generation)
 	switch {
@@ -77,7 +77,7 @@ func (x *Explanation) stored(e *agent.LogEntry, because string) string {
 	return x.written(e) + " Before it, " + g + " was chosen" + because
 }
 
-// did says what the program did that the call ended with.
+// did describes what the call's last program did.
 func did(e *agent.LogEntry) string {
 	switch {
 	case e.OutcomeStatus == agent.StatusOK:
@@ -138,7 +138,7 @@ func (x *Explanation) aboutProgram(e *agent.LogEntry) string {
 	return text
 }
 
-// stageWords says what became of an attempt that failed at the stage.
+// stageWords describes an attempt that failed at the stage.
 func stageWords(stage string) string {
 	switch stage {
 	case "validation":
@@ -161,7 +161,7 @@ func stageCheck(stage string) string {
 	return word(stage)
 }
 
-// would says what would have been done: "gen-1 would have run".
+// would describes the other decision: "gen-1 would have run".
 func (c *Counterfactual) would() string {
 	switch c.Decision {
 	case agent.DecideForge:
@@ -176,7 +176,7 @@ func (c *Counterfactual) would() string {
 	return word(c.Decision) + " would have been decided"
 }
 
-// otherwise says what other settings of the policy would have led to, those with the same consequence together.
+// otherwise describes the consequences of other policy settings, and groups settings with the same consequence.
 func (x *Explanation) otherwise() string {
 	switches := map[string][]string{}
 	var order []string

@@ -53,7 +53,7 @@ func waitsFor(e *agent.LogEntry, in *Input) bool {
 	return e.OutcomeErrorMetadata["approve"] != nil || e.Selection.Decision == agent.DecideRefuse
 }
 
-// failure says what the error was, "" for one that is not known.
+// failure describes the error. It returns "" for an unknown one.
 func failure(e *agent.LogEntry) string {
 	switch {
 	case e.OutcomePassedOn:
@@ -72,7 +72,7 @@ func failure(e *agent.LogEntry) string {
 	return failures[e.OutcomeErrorType].what
 }
 
-// advice says what could be done, "" for whoever may only look.
+// advice proposes what to do next. It returns "" for a reader without the right to call.
 func (x *Explanation) advice(in *Input) string {
 	e := &in.Call.Log
 	if !in.Asker.Call {
@@ -106,7 +106,7 @@ func (x *Explanation) advice(in *Input) string {
 	return failures[e.OutcomeErrorType].advice
 }
 
-// whatFollows says what becomes of a verdict that the answer is wrong.
+// whatFollows describes the consequence of a verdict that the answer is wrong.
 func (x *Explanation) whatFollows(in *Input) string {
 	switch {
 	case !in.Asker.Operate:

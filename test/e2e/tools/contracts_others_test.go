@@ -69,7 +69,7 @@ func TestOthersContractsAnswerNobodyInAnOutage(t *testing.T) {
 	d.WantValue(d.Invoke(s, asked), map[string]any{"v": 1}, "persisted")
 }
 
-// What was written for the method's own contract answers on once nobody asks for that any more: it is nobody else's.
+// A program that was written for the method's own contract keeps answering after the contract is gone.
 func TestOwnContractsAnswerOn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"unit.m": {rig.Program("\treturn map[string]any{\"v\": call.Arg(0, \"x\")}, nil")}})

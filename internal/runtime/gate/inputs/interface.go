@@ -154,7 +154,7 @@ func (s *scan) described(r *read) Parameter {
 	return p
 }
 
-// schema says what values the program takes; nothing where it may be any.
+// schema returns the schema of the values that the program takes, or nothing if it takes any.
 func (r *read) schema() (string, json.RawMessage) {
 	if r.anything || len(r.kinds) == 0 {
 		return "", nil

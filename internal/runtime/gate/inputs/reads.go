@@ -73,7 +73,7 @@ func lastArgument(e ast.Expr) ast.Expr {
 	return e.(*ast.CallExpr).Args[1]
 }
 
-// parameterOf returns the parameter that is read at a place or by a name; nil for none, and where there are too many.
+// parameterOf returns the parameter that is read at a place or by a name. It returns nil if there is none, or if there are too many.
 func (s *scan) parameterOf(o occurrence) *read {
 	if o.name != "" && !isName(o.name) {
 		s.open, o.name = true, ""
