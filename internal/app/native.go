@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
@@ -45,13 +46,24 @@ func FindNative(setting string, confined *sandbox.Status) (found native.Toolchai
 // buildTime bounds one build. The first one compiles what all executables share, which takes a minute of processor time.
 const buildTime = 10 * time.Minute
 
-// openNative makes the native tier, which is off where there is no toolchain or too little confinement, or where links lead out of its directory.
+// openNative makes the native tier, which is off where there is no toolchain or too little confinement, or where links lead out of its directory. Where the compiler is the
+// engine it is off as well, and the pool has all programs compiled.
 func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 	to := tier.Options{Dir: NativeDir(o.DataDir), Box: p.pool, Metrics: p.metrics, Logger: a.log, Now: o.Now}
 	status := p.pool.Status()
 	found, why, err := FindNative(o.Native, &status)
 	if err != nil {
 		return nil, err
+	}
+	if o.Engine == report.EngineGo {
+		if why == "" {
+			err = a.compileAll(o, p, found)
+		} else {
+			err = refuse("engine", "go compiles programs, and there is no compiler here: %s", why)
+		}
+		to.Why = "the compiler is the engine"
+		tiers, _ := tier.New(to) // it fails with a builder only
+		return tiers, err
 	}
 	to.Why, to.Toolchain = why, found.Version
 	to.Identity = found.Version + " " + p.build.Version + " " + p.build.Revision
@@ -64,18 +76,23 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 	case o.NativeBuilder != nil:
 		to.Builder = o.NativeBuilder
 	default:
-		no := native.DefaultOptions()
-		no.Timeout = buildTime
-		no.Toolchain, no.Dir, no.Key, no.Sources, no.Text, no.Run = found, filepath.Join(to.Dir, nativeCache), to.Key, runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
 		var b *native.Builder
-		if b, err = native.New(no); err == nil {
-			to.Builder = compiler{b}
+		if b, err = openBuilder(filepath.Join(to.Dir, nativeCache), p, found, to.Key); err == nil {
+			to.Builder = tierBuilder{b}
 		}
 	}
 	if err != nil {
 		to.Why = err.Error()
 	}
 	return tier.New(to)
+}
+
+// openBuilder opens the builder of a directory.
+func openBuilder(dir string, p parts, with native.Toolchain, key *seal.Key) (*native.Builder, error) {
+	no := native.DefaultOptions()
+	no.Timeout = buildTime
+	no.Toolchain, no.Dir, no.Key, no.Sources, no.Text, no.Run = with, dir, key, runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
+	return native.New(no)
 }
 
 // nativeCache is the directory of the builder below NativeDir.
@@ -99,10 +116,10 @@ func openDerived(dataDir string) (*seal.Key, error) {
 	return seal.Open(at)
 }
 
-// A compiler is a native.Builder as the tier asks it.
-type compiler struct{ builder *native.Builder }
+// A tierBuilder is a native.Builder as the tier asks it.
+type tierBuilder struct{ builder *native.Builder }
 
-func (c compiler) Build(ctx context.Context, source string) (path, digest string, err error) {
+func (c tierBuilder) Build(ctx context.Context, source string) (path, digest string, err error) {
 	x, err := c.builder.Build(ctx, source)
 	switch {
 	case errors.Is(err, sandbox.ErrNoNativeForm):

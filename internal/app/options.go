@@ -13,6 +13,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -88,8 +89,8 @@ type Options struct {
 	// Isolation is what a runner is kept for: program (and owner) or call.
 	Isolation string `name:"isolation" env:"RECURGENT_ISOLATION" value:"program|call" help:"a runner for each program and owner, or for each call"`
 
-	// Engine is what runs programs: auto, ssa or yaegi.
-	Engine string `name:"engine" env:"RECURGENT_ENGINE" value:"auto|ssa|yaegi" help:"what runs programs: ssa runs all; auto gives plain programs without loops to yaegi, yaegi those with loops too"`
+	// Engine is what runs programs: auto, go, ssa or yaegi.
+	Engine string `name:"engine" env:"RECURGENT_ENGINE" value:"auto|go|ssa|yaegi" help:"what runs programs: go compiles each with the Go compiler; ssa runs all; auto gives plain programs without loops to yaegi, yaegi those with loops too"`
 
 	// Durability is always, or interval:DURATION of 1 ms to 1 s.
 	Durability string `name:"durability" env:"RECURGENT_DURABILITY" value:"always|interval:DURATION" help:"when a call's commit is synced to the disk: before its reply, or up to DURATION later; a power cut then takes the calls of the last DURATION"`
@@ -107,6 +108,7 @@ type Options struct {
 	Auth          access.Authenticator             // finds who sends a request, instead of AccessOptions
 	Traces        *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
 	Logger        zerolog.Logger                   // of the daemon
+	CompilerDir   string                           // keeps executables and what they are made of, also for other daemons of the same binary, for tests; "": DataDir does
 	NativeBuilder tier.Builder                     // compiles programs instead of the toolchain, for tests; nil: the toolchain
 	Shared        store.Store                      // shared with other replicas, in place of what DataDir holds; the caller closes it. nil: it is not shared
 	ReplicaTTL    time.Duration                    // how long sessions stay with a replica that is dead; 0: 10 s
@@ -221,7 +223,7 @@ func (o *Options) checkChoices() error {
 	if err := oneOf("sandbox-require", o.SandboxRequire, "auto", "full", "reduced", "process"); err != nil {
 		return err
 	}
-	if err := oneOf("engine", o.Engine, "auto", "ssa", "yaegi"); err != nil {
+	if err := oneOf("engine", o.Engine, report.Engines()...); err != nil {
 		return err
 	}
 	return oneOf("isolation", o.Isolation, "program", "call")

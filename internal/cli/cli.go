@@ -51,12 +51,13 @@ func exitWith(code int, err error) error {
 
 // A Shell is what commands use of the process they run in.
 type Shell struct {
-	Stdin  io.Reader
-	Stdout io.Writer
-	Stderr io.Writer
-	Env    func(name string) (value string, set bool)
-	Clock  func() time.Time // of records, windows and maintenance; nil is the machine's clock
-	Native tier.Builder     // compiles programs, for tests; nil is the toolchain of --native
+	Stdin       io.Reader
+	Stdout      io.Writer
+	Stderr      io.Writer
+	Env         func(name string) (value string, set bool)
+	Clock       func() time.Time // of records, windows and maintenance; nil is the machine's clock
+	Native      tier.Builder     // compiles programs, for tests; nil is the toolchain of --native
+	CompilerDir string           // app.Options.CompilerDir
 
 	StopTime time.Duration // that a clean stop of the daemon has, for tests; 0 is app.StopTime
 }

@@ -99,12 +99,13 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	return a
 }
 
-// ranOn returns the engine that ran the attempt's program, which the facts name, and the tier; the engine is "" for a compiled program, both where no program ran.
+// ranOn returns the engine that ran the attempt's program, which the facts name, and the tier; the engine is "" for a program that an engine ran before, and both where no program ran.
 func (a *attempted) ranOn(f *report.Facts) (engine, tier string) {
-	if a.result.Tier == sandbox.TierNative {
+	engine, tier = engineOf(f)
+	if a.result.Tier == sandbox.TierNative && tier != sandbox.TierNative {
 		return "", sandbox.TierNative
 	}
-	return engineOf(f)
+	return engine, tier
 }
 
 // programOf is the generation's program as a runner takes it.

@@ -116,8 +116,8 @@ func (c *factsCache) of(g *agent.Generation) *report.Facts {
 	return f
 }
 
-// engineOf returns what ran a program, ssa or yaegi, and its tier; "" for both where it is not known. The runner, which says so, is not
-// to be trusted with more than a choice between the two.
+// engineOf returns what ran a program, go, ssa or yaegi, and its tier; "" for both where it is not known. The runner, which says so, is not
+// to be trusted with more than a choice between them.
 func engineOf(f *report.Facts) (engine, tier string) {
 	if f == nil {
 		return "", ""
@@ -125,6 +125,8 @@ func engineOf(f *report.Facts) (engine, tier string) {
 	switch name, _, _ := strings.Cut(f.Engine, " "); name {
 	case report.EngineSSA, report.EngineYaegi:
 		return name, sandbox.TierEngine
+	case report.EngineGo:
+		return name, sandbox.TierNative
 	}
 	return "", ""
 }

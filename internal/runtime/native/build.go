@@ -16,6 +16,8 @@ import (
 const (
 	buildCPU  = 60       // seconds of processor time that each tool may use
 	buildFile = 64 << 20 // bytes of a file that it writes
+	stepTools = "compile and link"
+	maxAbout  = 1 << 20 // bytes of what is known about a program
 )
 
 // A BuildError is a build that failed. It says nothing about the program that the engine does not know better.
@@ -30,6 +32,11 @@ func (e *BuildError) Error() string {
 		return fmt.Sprintf("native build: %s: %v", e.Step, e.Err)
 	}
 	return fmt.Sprintf("native build: %s: %v: %s", e.Step, e.Err, e.Text)
+}
+
+// Refused reports whether the compiler has found something wrong with the program.
+func (e *BuildError) Refused() bool {
+	return e.Step == stepTools && strings.Contains(e.Text, "program.go:")
 }
 
 func (e *BuildError) Unwrap() error { return e.Err }
@@ -57,14 +64,14 @@ func packagePath(i int) string {
 	return fmt.Sprintf("tool%d", i)
 }
 
-// build compiles and links the texts and moves the executable to its place in the cache.
-func (b *Builder) build(ctx context.Context, texts []string, digest string) (*Executable, error) {
+// build compiles and links the texts and moves the executable to its place in the cache, with what is known about its program.
+func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest string, about []byte) (*Executable, error) {
 	dir, err := os.MkdirTemp(b.dir("tmp"), "build-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	steps, err := b.steps(dir, texts)
+	steps, err := b.steps(dir, p, texts)
 	if err != nil {
 		return nil, err
 	}
@@ -73,15 +80,15 @@ func (b *Builder) build(ctx context.Context, texts []string, digest string) (*Ex
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, buildError("compile and link", said, err)
+		return nil, buildError(stepTools, said, err)
 	}
 	if err := b.checkToolchain(); err != nil { // replaced meanwhile, perhaps between two steps
 		return nil, err
 	}
-	if !b.packages.unchanged(b.at) { // the tools opened them by their names
+	if !p.unchanged(b.at) { // the tools opened them by their names
 		return nil, &BuildError{Step: "packages", Err: errors.New("the compiled packages were changed while they were used")}
 	}
-	return b.adopt(filepath.Join(dir, "program"), digest)
+	return b.adopt(filepath.Join(dir, "program"), digest, about)
 }
 
 func (b *Builder) checkToolchain() error {
@@ -92,8 +99,8 @@ func (b *Builder) checkToolchain() error {
 }
 
 // steps writes what the tools read and returns how they are called: the compiler for each program and for package main, then the linker.
-func (b *Builder) steps(dir string, texts []string) ([]wire.ToolStep, error) {
-	packages := b.packages.config(filepath.Join("..", "..", b.packagesDir()))
+func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolStep, error) {
+	packages := p.config(filepath.Join("..", "..", b.packagesDir()))
 	files := map[string]string{"host.cfg": allow.ImportMap() + packages}
 	var out []wire.ToolStep
 	compile := func(path, config, source, text string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -67,11 +68,11 @@ func TestCachedIsSealed(t *testing.T) {
 	if err := os.WriteFile(program, []byte("compiled"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	made, err := b.adopt(program, "one")
+	made, err := b.adopt(program, "one", []byte("facts"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := cacheIn(t, top).cached("one"); err != nil || found == nil || *found != *made || found.Sum != "sha256:"+sumOf(t, program) {
+	if found, err := cacheIn(t, top).cached("one"); err != nil || found == nil || !reflect.DeepEqual(found, made) || found.Sum != "sha256:"+sumOf(t, program) {
 		t.Fatalf("got %+v, %v, want %+v", found, err, made)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
@@ -100,7 +101,7 @@ func TestCachedIsSealed(t *testing.T) {
 		"of another installation": func(string) error { return os.Remove(filepath.Join(top, seal.File)) },
 	} {
 		was := cacheIn(t, top)
-		x, err := was.adopt(program, "one")
+		x, err := was.adopt(program, "one", []byte("facts"))
 		if err == nil {
 			err = change(x.Path)
 		}

@@ -29,7 +29,7 @@ var Seen = probe.Launched(probe.Bounds{Parent: %d, Data: %d, Mapped: %d})
 
 // telling is the rest of a program that returns what was seen.
 const telling = `
-var RecurgentNativeProgram = support.Program{Source: "probes", Facts: "{}", Reset: func() {}, Run: func(*recurgent.Call) (any, error) { return %s, nil }}
+var RecurgentNativeProgram = support.Program{Source: "probes", Reset: func() {}, Run: func(*recurgent.Call) (any, error) { return %s, nil }}
 `
 
 // An executable is confined from its first instruction on: what the canary must not do, an init cannot do either. Neither one of the program, nor one that comes before all others and takes

@@ -21,9 +21,7 @@ func ShareGoCache(b *Builder, dir string) { b.goCache = dir }
 
 // SharePackages has the builder use the packages that the other has compiled.
 func SharePackages(ctx context.Context, b, from *Builder) error {
-	from.mu.Lock()
-	defer from.mu.Unlock()
-	if err := from.prepare(ctx); err != nil {
+	if _, err := from.shared(ctx); err != nil {
 		return err
 	}
 	to := b.dir(b.packagesDir())
@@ -40,12 +38,11 @@ func SharePackages(ctx context.Context, b, from *Builder) error {
 
 // BuildMany builds one executable of many programs, by their texts, in the cache's directory.
 func BuildMany(ctx context.Context, b *Builder, name string, texts []string) (path string, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := b.prepare(ctx); err != nil {
+	p, err := b.shared(ctx)
+	if err != nil {
 		return "", err
 	}
-	e, err := b.build(ctx, texts, name)
+	e, err := b.build(ctx, p, texts, name, nil)
 	if err != nil {
 		return "", err
 	}
@@ -55,8 +52,8 @@ func BuildMany(ctx context.Context, b *Builder, name string, texts []string) (pa
 // AddPackages compiles more packages, of the module in the directory, for texts to import, or others in the place of those that are there. Where overlay is not "" it is the go command's
 // file of that name.
 func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths ...string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.preparing.Lock()
+	defer b.preparing.Unlock()
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}

@@ -16,8 +16,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
@@ -49,17 +52,23 @@ type Executable struct {
 	Path   string // absolute
 	Digest string // of all that it was made of: hexadecimal SHA-256
 	Sum    string // of its bytes: "sha256:" and hexadecimal digits; no other bytes have a seal
+	About  []byte // what Compile was told about the program
 }
 
-// A Builder builds executables, one at a time.
+// A Builder builds executables. Its methods may be called concurrently.
 type Builder struct {
 	opts    Options
 	version string // of everything in an executable beside the program
 	goCache string // of the go command, where a test shares one; "" for one that prepare removes
 
-	at       *beneath.Dir // the cache
-	mu       sync.Mutex   // held while building
-	packages *packages    // what executables share, verified; nil before the first build; guarded by mu
+	at *beneath.Dir // the cache
+
+	mu     sync.Mutex
+	making map[string]*making // by digest; guarded by mu
+
+	pruning   sync.Mutex // held while the cache is pruned
+	preparing sync.Mutex // held while what executables share is made
+	packages  *packages  // what executables share, verified; nil before the first build; guarded by preparing
 }
 
 // New returns a Builder and removes what an earlier one left unfinished in Dir. It builds nothing yet.
@@ -72,7 +81,7 @@ func New(o Options) (*Builder, error) {
 		return nil, err
 	}
 	o.Dir = dir
-	b := &Builder{opts: o}
+	b := &Builder{opts: o, making: map[string]*making{}}
 	if b.version, err = b.supportVersion(); err != nil {
 		return nil, fmt.Errorf("native: the sources: %w", err)
 	}
@@ -82,14 +91,14 @@ func New(o Options) (*Builder, error) {
 	if b.at, err = beneath.Open(dir); err != nil {
 		return nil, err
 	}
-	return b, b.layOut()
+	if err := b.layOut(); err != nil {
+		return nil, err
+	}
+	return b, b.dropUnfinished()
 }
 
 // layOut makes the directories. The user of the tools goes through them from one to another, and can list none.
 func (b *Builder) layOut() error {
-	if err := b.at.RemoveAll("tmp"); err != nil {
-		return err
-	}
 	for _, name := range []string{".", "tmp", "exe"} {
 		d, err := b.at.OpenDir(name)
 		if err != nil { // it is missing, or is not a directory
@@ -109,34 +118,105 @@ func (b *Builder) layOut() error {
 
 func (b *Builder) dir(name string) string { return filepath.Join(b.opts.Dir, name) }
 
-// Build returns the executable of a program: the one in the cache, or a new one. It waits for builds under way. The error is a *BuildError, that of
+// Build returns the executable of a program: the one in the cache, or a new one. It waits for the same build where that is under way. The error is a *BuildError, that of
 // Text, or that of ctx; after each of them the program runs on the engine as before. It may be called concurrently.
 func (b *Builder) Build(ctx context.Context, source string) (*Executable, error) {
 	text, err := b.opts.Text(ctx, source)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(b.version + "\x00" + text))
-	digest := hex.EncodeToString(sum[:])
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	return b.make(ctx, b.digest("text", text), text, nil)
+}
+
+// Find returns the executable that Compile has made under the key, nil where there is none.
+func (b *Builder) Find(key string) (*Executable, error) { return b.cached(b.digest("key", key)) }
+
+// Compile returns the executable of a text, and keeps it under the key with what is known about the program, at most a megabyte. The key stands for the text. The build goes on where ctx ends before.
+func (b *Builder) Compile(ctx context.Context, key, text string, about []byte) (*Executable, error) {
+	if len(about) > maxAbout {
+		return nil, fmt.Errorf("native: %d bytes about a program", len(about))
+	}
+	return b.make(ctx, b.digest("key", key), text, about)
+}
+
+// digest names an executable by all that it is made of.
+func (b *Builder) digest(of ...string) string {
+	sum := sha256.Sum256([]byte(b.version + "\x00" + strings.Join(of, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// A making is a build under way.
+type making struct {
+	done chan struct{} // closed when the rest is set
+	made *Executable
+	err  error
+}
+
+// make returns the executable with the digest. Who asks for one that is being built waits for it.
+func (b *Builder) make(ctx context.Context, digest, text string, about []byte) (*Executable, error) {
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	b.mu.Lock()
+	m := b.making[digest]
+	if m == nil {
+		m = &making{done: make(chan struct{})}
+		b.making[digest] = m
+		go b.finish(context.WithoutCancel(ctx), m, digest, text, about)
+	}
+	b.mu.Unlock()
+	select {
+	case <-m.done:
+		return m.made, m.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// finish does what a making says.
+func (b *Builder) finish(ctx context.Context, m *making, digest, text string, about []byte) {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeout)
+	defer cancel()
+	m.made, m.err = b.makeNow(ctx, digest, text, about)
+	b.mu.Lock()
+	delete(b.making, digest)
+	b.mu.Unlock()
+	close(m.done)
+}
+
+func (b *Builder) makeNow(ctx context.Context, digest, text string, about []byte) (*Executable, error) {
 	if e, err := b.cached(digest); e != nil || err != nil {
 		return e, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeout)
-	defer cancel()
 	if err := b.checkToolchain(); err != nil {
 		return nil, err
 	}
-	if err := b.prepare(ctx); err != nil {
+	p, err := b.shared(ctx)
+	if err != nil {
 		return nil, err
 	}
-	e, err := b.build(ctx, []string{text}, digest)
+	e, err := b.build(ctx, p, []string{text}, digest, about)
 	if err != nil {
 		return nil, err
 	}
 	return e, b.prune(e.Path)
+}
+
+// shared returns what all executables share, prepared.
+func (b *Builder) shared(ctx context.Context) (*packages, error) {
+	b.preparing.Lock()
+	defer b.preparing.Unlock()
+	if b.packages != nil && b.packages.unchanged(b.at) {
+		return b.packages, nil
+	}
+	lock, err := b.at.Open("lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil { // of builders of other processes
+		return nil, err
+	}
+	err = b.prepare(ctx)
+	return b.packages, err
 }

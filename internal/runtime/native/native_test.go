@@ -106,7 +106,7 @@ func TestBuild(t *testing.T) {
 		t.Fatalf("got %v %v", info, err)
 	}
 	again, err := b.Build(t.Context(), program)
-	if err != nil || *again != *first {
+	if err != nil || again.Sum != first.Sum {
 		t.Errorf("got %v %v, want %v", again, err, first)
 	}
 	if same, err := os.Stat(again.Path); err != nil || !os.SameFile(info, same) || !same.ModTime().After(info.ModTime()) {
@@ -162,7 +162,7 @@ func TestPlanted(t *testing.T) {
 	}
 	native.ShareGoCache(b, strings.TrimSpace(string(out)))
 	again, err := b.Build(t.Context(), program)
-	if err != nil || *again != *was {
+	if err != nil || again.Sum != was.Sum {
 		t.Errorf("got %+v, %v, want what it was, %+v", again, err, was)
 	}
 	data, err := os.ReadFile(again.Path)
@@ -243,7 +243,7 @@ func TestToolchainChanges(t *testing.T) {
 		if fault, ok := errors.AsType[*native.BuildError](err); !ok || fault.Step != "toolchain" || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		if again, err := b.Build(t.Context(), program); err != nil || *again != *first {
+		if again, err := b.Build(t.Context(), program); err != nil || again.Sum != first.Sum {
 			t.Errorf("what was built: got %v %v", again, err)
 		}
 	}

@@ -38,19 +38,30 @@ func (p *Pool) Fix(ctx context.Context, source string, t report.Terms, owner age
 	if len(m.Fixes) > 0 {
 		prog = Program{Source: m.Text, Checksum: agent.Checksum(m.Text)}
 	}
-	if failure := p.load(ctx, r, prog, owner, deadline); failure != nil {
+	if r, failure = p.loadFixed(ctx, r, prog, owner, deadline, m.Refusal()); failure != nil {
 		return prog, nil, failure
 	}
-	if why := m.Refusal(); why != nil {
-		r.kill("refused")
-		return prog, nil, refused(why)
-	}
+	facts := *r.facts // those of the executable are shared
 	for _, one := range m.Fixes {
-		r.facts.Fixes = append(r.facts.Fixes, one.String())
+		facts.Fixes = append(facts.Fixes, one.String())
 	}
+	r.facts = &facts
 	_, held, _ := r.resident()
 	p.keep(r, time.Now(), held)
 	return prog, r.facts, nil
+}
+
+// loadFixed has a process load the program that the runner has fixed, unless there is something against it.
+func (p *Pool) loadFixed(ctx context.Context, r *runner, prog Program, owner agent.Owner, deadline time.Time, against *report.Refusal) (*runner, *Failure) {
+	if p.compiler != nil {
+		return (&making{pool: p, program: prog, owner: owner, by: r, against: against}).process(ctx)
+	}
+	failure := p.load(ctx, r, prog, owner, deadline)
+	if failure == nil && against != nil {
+		r.kill("refused")
+		failure = refused(against)
+	}
+	return r, failure
 }
 
 // fix has the runner fix the source.

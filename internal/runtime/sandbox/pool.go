@@ -29,6 +29,7 @@ type Pool struct {
 	confinement  *wire.Confinement // of runners
 	probed       *wire.Confinement // of the canary, which must outlive what it tries
 	program      *wire.Confinement // of executables
+	compiler     Compiler          // of all programs; nil where an engine runs them; set once by UseCompiler
 	most         int               // processes at once
 	tasks        string            // the same in words, for the status
 
@@ -131,6 +132,11 @@ func (p *Pool) prepare(ctx context.Context, prog Program, owner agent.Owner, l *
 	if r := p.takeWarm(warmKey{prog.Checksum, owner, ""}); r != nil {
 		return r, t, nil
 	}
+	if p.compiler != nil {
+		m := making{pool: p, program: prog, owner: owner}
+		r, failure := m.process(ctx)
+		return r, m.timing, failure
+	}
 	began := time.Now()
 	r, failure := p.takeBlank(ctx)
 	t.Spawn = time.Since(began)
@@ -223,8 +229,17 @@ func (p *Pool) runEngine(ctx context.Context, x *exchange) Result {
 		return Result{Failure: failure, Timing: timing}
 	}
 	res := p.use(ctx, r, x, limit.start())
-	res.Timing.Spawn, res.Timing.Gate, res.Tier = timing.Spawn, timing.Gate, TierEngine
+	timing.Host, timing.Run, res.Tier = res.Timing.Host, res.Timing.Run, p.tier()
+	res.Timing = timing
 	return res
+}
+
+// tier is what runs programs that have no executable of the request's.
+func (p *Pool) tier() string {
+	if p.compiler != nil {
+		return TierNative
+	}
+	return TierEngine
 }
 
 // use has the runner run its program for the request, and keeps the runner or ends it.

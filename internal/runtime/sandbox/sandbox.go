@@ -103,7 +103,7 @@ type Effects struct {
 type Fetch = fetch.Note
 
 // Timing says how long each stage of a run took.
-type Timing struct{ Queue, Spawn, Gate, Run, Host time.Duration }
+type Timing struct{ Queue, Spawn, Gate, Build, Run, Host time.Duration }
 
 // Host is what the daemon does for a running program. Its methods are called from the goroutine of Run, one at a time,
 // and must end soon after ctx does.

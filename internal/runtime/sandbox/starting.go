@@ -8,12 +8,16 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // spawn starts a runner of the image and waits until it is confined. A failure is ours, never the program's.
 func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
+	return p.tryStart(ctx, func() (*runner, error) { return p.spawnOnce(from) })
+}
+
+// tryStart starts a process, up to three times where it fails.
+func (p *Pool) tryStart(ctx context.Context, start func() (*runner, error)) (*runner, *Failure) {
 	var last error
 	for try := range 3 {
 		if try > 0 {
@@ -29,7 +33,7 @@ func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
 				return nil, interrupted(p.stop)
 			}
 		}
-		r, err := p.spawnOnce(from)
+		r, err := start()
 		if err == nil {
 			return r, nil
 		}
@@ -39,11 +43,7 @@ func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
 		}
 		p.opts.Log.Error().Err(err).Msg("a runner could not be started")
 	}
-	kind := agent.ErrRunnerCrash
-	if exhausted(last) {
-		kind = agent.ErrResourceExhausted
-	}
-	return nil, &Failure{Type: kind, Detail: "spawn", Ours: true, Message: "no runner could be started: " + last.Error()}
+	return nil, notStarted(last)
 }
 
 func (p *Pool) spawnOnce(from *image) (*runner, error) {

@@ -26,22 +26,33 @@ func (p *Pool) NativeText(ctx context.Context, source string) (string, error) {
 		return "", failure.asError(ctx)
 	}
 	defer r.kill("native text") // it serves one source
+	c, failure := r.check(ctx, source, time.Now().Add(loadTimeout))
+	switch {
+	case failure != nil:
+		return "", failure.asError(ctx)
+	case c.Refusal != nil:
+		return "", fmt.Errorf("%w: %s", ErrNoNativeForm, c.Refusal.Message)
+	case c.Facts == nil:
+		return "", fmt.Errorf("%w: %s", ErrNoNativeForm, c.Error+c.Fault)
+	}
+	return c.Text, nil
+}
+
+// check has a blank runner, or one that has fixed a program, gate the source and write the text to compile.
+func (r *runner) check(ctx context.Context, source string, deadline time.Time) (*wire.Checked, *Failure) {
 	stop := context.AfterFunc(ctx, r.interrupt)
 	defer stop()
-	r.arm(ctx, time.Now().Add(loadTimeout))
+	r.arm(ctx, deadline)
 	wire.PutNativeText(&r.wr, source)
-	payload, err := r.exchange(wire.KindTextDone, wire.MaxNativeText)
+	payload, err := r.exchange(wire.KindTextDone, wire.MaxChecked)
 	if err != nil {
-		return "", r.fault(ctx, err, "").asError(ctx)
+		return nil, r.fault(ctx, err, "")
 	}
-	t, err := wire.ParseNativeText(payload)
+	c, err := wire.ParseChecked(payload)
 	if err != nil {
-		return "", err
+		return nil, r.fault(ctx, err, "")
 	}
-	if t.Reason != "" {
-		return "", fmt.Errorf("%w: %s", ErrNoNativeForm, t.Reason)
-	}
-	return t.Text, nil
+	return c, nil
 }
 
 // RunTools runs the steps, each in a process that is confined to the directories, without network and at the lowest priority, and returns what the one that

@@ -122,7 +122,8 @@ const (
 	EngineAuto  = "auto"  // yaegi runs plain programs without loops, ssa all others
 	EngineSSA   = "ssa"   // ssa runs everything
 	EngineYaegi = "yaegi" // yaegi runs plain programs, loops included, ssa all others
+	EngineGo    = "go"    // the Go compiler makes an executable of each program
 )
 
 // Engines returns the settings.
-func Engines() []string { return []string{EngineAuto, EngineSSA, EngineYaegi} }
+func Engines() []string { return []string{EngineAuto, EngineGo, EngineSSA, EngineYaegi} }

@@ -131,8 +131,8 @@ var unexported = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // typeText writes a type as package level has it.
 func (w *writer) typeText(t types.Type) string {
 	for _, name := range w.pkg.Scope().Names() {
-		if types.Universe.Lookup(name) != nil {
-			w.refuse("it declares " + name + " anew")
+		if _, isType := types.Universe.Lookup(name).(*types.TypeName); isType {
+			w.refuse("it declares the type " + name + " anew, and has a package variable without a type")
 		}
 	}
 	text := types.TypeString(t, func(p *types.Package) string {

@@ -6,7 +6,6 @@
 package rewrite
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/printer"
@@ -42,9 +41,6 @@ func (u Unsupported) Error() string { return "no native form: " + string(u) }
 
 // Text returns the text of a program, whose syntax tree it changes, and the error is Unsupported. source is the program as it is stored.
 func Text(p *gate.Program, source string) (string, error) {
-	if p.Residue { // on the engine its process ends with each call
-		return "", Unsupported("a run may change variables of other packages")
-	}
 	unit := p.Units[len(p.Units)-1]
 	w := &writer{pkg: unit.Pkg, info: unit.Info, file: unit.Files[0], unused: map[token.Pos]bool{}, imports: map[string]string{}}
 	for _, pos := range p.Unused {
@@ -56,16 +52,12 @@ func Text(p *gate.Program, source string) (string, error) {
 	if w.refused != "" {
 		return "", w.refused
 	}
-	facts, err := json.Marshal(&p.Facts)
-	if err != nil {
-		return "", err
-	}
 	f := &ast.File{Name: &ast.Ident{Name: "tool"}, Decls: append(w.importDecls(), decls...), Comments: []*ast.CommentGroup{}} // nil would print those of declarations
 	var b strings.Builder
 	if err := (&printer.Config{Mode: printer.UseSpaces | printer.TabIndent | printer.SourcePos, Tabwidth: 8}).Fprint(&b, p.Fset, f); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&b, "\nvar %s = %s.Program{Source: %s, Facts: %s, Reset: %s, Run: Run}\n", Main, supportName, strconv.Quote(source), strconv.Quote(string(facts)), resetName)
+	fmt.Fprintf(&b, "\nvar %s = %s.Program{Source: %s, Once: %t, Reset: %s, Run: Run}\n", Main, supportName, strconv.Quote(source), p.Residue, resetName)
 	return b.String(), nil
 }
 
@@ -125,9 +117,6 @@ func (w *writer) selector(s *ast.SelectorExpr) {
 		return
 	}
 	path := name.Imported().Path()
-	if path == "hash/maphash" {
-		w.refuse("it uses hash/maphash")
-	}
 	if to := replacement(path, s.Sel.Name, w.info.Uses[s.Sel]); to != "" {
 		s.X = &ast.Ident{NamePos: x.NamePos, Name: supportName}
 		s.Sel = &ast.Ident{NamePos: s.Sel.NamePos, Name: to}

@@ -23,7 +23,7 @@ import (
 // A Program is the program of an executable.
 type Program struct {
 	Source string // the text that was checked
-	Facts  string // its report.Facts as JSON
+	Once   bool   // a run may leave something in the state of other packages: the process runs nothing afterwards
 	Reset  func() // initialises the package variables
 	Run    func(*recurgent.Call) (any, error)
 }
@@ -44,10 +44,11 @@ func (e *engine) Load(source string) (*report.Facts, *report.Refusal, error) {
 		return nil, nil, errors.New("this executable holds another program")
 	}
 	e.program = &e.all[i]
-	facts := &report.Facts{}
-	err := json.Unmarshal([]byte(e.program.Facts), facts)
-	return facts, nil, err
+	return &report.Facts{}, nil, nil // the daemon knows them
 }
+
+// Residue reports whether the run may have left something in the state of packages.
+func (e *engine) Residue() bool { return e.program.Once }
 
 func (e *engine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic) {
 	env.Begin(now, seed)

@@ -144,28 +144,35 @@ func (s *server) compile(source string) (l wire.Loaded) {
 	return l
 }
 
-// text answers with the native text of a source. It is the only thing that this process will ever be asked.
+// A Checker is an engine that prepares programs for the compiler, too.
+type Checker interface {
+	// Check gates the source and returns the text to compile with its facts.
+	Check(source string) (text string, facts *report.Facts, refusal *report.Refusal, err error)
+}
+
+// text answers with the text that a compiler takes. It is the last thing that this process will ever be asked.
 func (s *server) text(payload []byte) error {
 	source, err := wire.ParseLoad(payload)
-	writer, ok := s.engine.(interface{ NativeText(string) (string, error) })
+	checker, ok := s.engine.(Checker)
 	if err != nil || s.loaded || !ok {
 		return wire.ErrFrame
 	}
 	s.loaded = true
-	t := writeText(source, writer.NativeText)
-	t.Put(&s.wr)
+	c := check(source, checker)
+	c.Put(&s.wr)
 	return s.send()
 }
 
-func writeText(source string, write func(string) (string, error)) (t wire.NativeText) {
+func check(source string, by Checker) (c *wire.Checked) {
 	defer func() {
 		if v := recover(); v != nil {
-			t = wire.NativeText{Reason: wire.BoundText([]byte(fmt.Sprintf("rewriting: %v", v)), wire.MaxMessage)}
+			c = &wire.Checked{Loaded: wire.Loaded{Fault: wire.BoundText([]byte(fmt.Sprintf("rewriting: %v", v)), wire.MaxMessage)}}
 		}
 	}()
-	text, err := write(source)
-	if err != nil {
-		return wire.NativeText{Reason: wire.BoundText([]byte(err.Error()), wire.MaxMessage)}
+	c = &wire.Checked{}
+	var err error
+	if c.Text, c.Facts, c.Refusal, err = by.Check(source); err != nil {
+		c.Error = wire.BoundText([]byte(err.Error()), wire.MaxMessage)
 	}
-	return wire.NativeText{Text: text}
+	return c
 }

@@ -41,6 +41,11 @@ const (
 // Put builds the frame. Facts that take more than their bound become an error.
 func (l *Loaded) Put(f *Builder) {
 	f.Begin(KindLoaded)
+	l.putBody(f)
+}
+
+func (l *Loaded) putBody(f *Builder) {
+	begun := len(f.b)
 	switch {
 	case l.Facts != nil:
 		f.PutByte(loadedFacts)
@@ -55,8 +60,9 @@ func (l *Loaded) Put(f *Builder) {
 		f.PutByte(loadedError)
 		f.PutString(l.Error)
 	}
-	if len(f.b)-frameHead > MaxFacts-64 {
-		(&Loaded{Error: "the facts of the program are too large"}).Put(f)
+	if len(f.b)-begun > MaxFacts-64 {
+		f.b = f.b[:begun]
+		(&Loaded{Error: "the facts of the program are too large"}).putBody(f)
 	}
 }
 
@@ -67,12 +73,16 @@ const maxEngine = 64
 // Refusal by the length of the payload.
 func ParseLoaded(payload []byte) (*Loaded, error) {
 	p := Parse(payload)
+	return takeLoaded(&p)
+}
+
+func takeLoaded(p *Parser) (*Loaded, error) {
 	l := &Loaded{}
 	switch p.TakeByte() {
 	case loadedFacts:
-		l.Facts = takeFacts(&p)
+		l.Facts = takeFacts(p)
 	case loadedRefusal:
-		l.Refusal = takeRefusal(&p)
+		l.Refusal = takeRefusal(p)
 	case loadedFault:
 		l.Fault = p.TakeText(MaxMessage)
 	case loadedError:

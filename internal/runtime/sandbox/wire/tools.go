@@ -22,33 +22,43 @@ type Tools struct {
 // MaxNativeText bounds the text of a program's native form, in bytes.
 const MaxNativeText = 4 << 20
 
+// MaxChecked bounds the payload of a Checked, in bytes.
+const MaxChecked = MaxNativeText + MaxFacts
+
 // PutNativeText builds the frame that brings a source, for a text to be compiled.
 func PutNativeText(f *Builder, source string) {
 	f.Begin(KindText)
 	f.PutString(source)
 }
 
-// A NativeText is what a runner made of a source: a text, or why there is none.
-type NativeText struct {
-	Text   string `json:"text,omitempty"`
-	Reason string `json:"reason,omitempty"`
+// A Checked is what a runner reports of a source that is to be compiled: facts and the text for the compiler, or why there are none.
+type Checked struct {
+	Loaded
+	Text string // with Facts only
 }
 
-// Put builds the frame.
-func (t *NativeText) Put(f *Builder) {
-	if err := putJSON(f, KindTextDone, t); err != nil || len(f.b)-frameHead > MaxNativeText {
-		f.Begin(KindTextDone)
-		f.PutRaw([]byte(`{"reason":"its text is too long"}`))
+// Put builds the frame. A text that is longer than its bound becomes an error.
+func (c *Checked) Put(f *Builder) {
+	if len(c.Text) > MaxNativeText {
+		c = &Checked{Loaded: Loaded{Error: "its text is too long for the compiler"}}
 	}
+	f.Begin(KindTextDone)
+	f.PutString(c.Text)
+	c.putBody(f)
 }
 
-// ParseNativeText takes a payload of at most MaxNativeText bytes apart. One of the two members is set.
-func ParseNativeText(payload []byte) (t NativeText, err error) {
-	if json.Unmarshal(payload, &t) != nil || (t.Text == "") == (t.Reason == "") {
-		return t, ErrFrame
+// ParseChecked takes a payload of at most MaxChecked bytes apart, as ParseLoaded does.
+func ParseChecked(payload []byte) (*Checked, error) {
+	p := Parse(payload)
+	text := p.TakeText(MaxNativeText)
+	l, err := takeLoaded(&p)
+	if err != nil {
+		return nil, err
 	}
-	t.Reason = BoundText([]byte(t.Reason), MaxMessage)
-	return t, nil
+	if (l.Facts != nil) != (text != "") {
+		return nil, ErrFrame
+	}
+	return &Checked{Loaded: *l, Text: text}, nil
 }
 
 func putJSON(f *Builder, kind byte, v any) error {
