@@ -122,7 +122,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 		return err
 	}
 	p.options = o
-	if p.native, err = a.openNative(o, p); err != nil {
+	if p.native, err = a.openNative(o, &p); err != nil {
 		return err
 	}
 	if err := a.openNamespaces(ctx, o, &p); err != nil {

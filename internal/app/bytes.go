@@ -24,6 +24,7 @@ func (b Bytes) String() string { return humanize.IBytes(uint64(max(b, 0))) }
 
 const (
 	leastRunnerMemory Bytes = 64 << 20
+	leastProgramCache Bytes = 64 << 20
 	leastFetchMax     Bytes = 1 << 10
 	mostFetchMax      Bytes = 64 << 20
 	// memoryUnknown is the share if the amount of memory cannot be read.

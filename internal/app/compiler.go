@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/beneath"
@@ -14,19 +15,51 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/seal"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
+// CompilerOptions configure what compiles programs under --engine go.
+type CompilerOptions struct {
+	// ProgramCache is how many bytes compiled programs may take on the disk, at least 64 MiB.
+	ProgramCache Bytes `name:"program-cache" env:"RECURGENT_PROGRAM_CACHE" value:"BYTES" help:"compiled programs that are kept under --engine go; beyond it the least recently used go, and are compiled again when they are called"`
+	// Builds is how many programs one owner may have compiled at once, 1 to 1024.
+	Builds int `name:"builds" env:"RECURGENT_BUILDS" value:"N" default:"number of CPUs" help:"programs that are compiled at the same time under --engine go; owners take turns"`
+
+	CompilerDir string // keeps executables and what they are made of, also for other daemons of the same binary, for tests; "": DataDir does
+	GoCache     string // the go command's that compiles what all programs share, for tests; "": one that is removed
+}
+
+func (o *CompilerOptions) check() error {
+	if o.ProgramCache < leastProgramCache {
+		return refuse("program-cache", "must be at least %s, got %s", leastProgramCache, o.ProgramCache)
+	}
+	if o.Builds < 1 || o.Builds > 1024 {
+		return refuse("builds", "must be 1 to 1024, got %d", o.Builds)
+	}
+	return nil
+}
+
+// toolchain is the setting of the toolchain that programs are compiled with: where the compiler is the engine, it is not off.
+func (o *Options) toolchain() string {
+	if o.Engine == report.EngineGo && o.Native == native.SettingOff {
+		return native.SettingAuto
+	}
+	return o.Native
+}
+
 // compileAll has the pool compile all programs with the toolchain.
-func (a *App) compileAll(o Options, p parts, with native.Toolchain) error {
+func (a *App) compileAll(o Options, p *parts, with native.Toolchain) error {
 	key, dir, err := openCompiled(o)
 	if err != nil {
 		return err
 	}
-	b, err := openBuilder(dir, p, with, key)
+	b, err := openBuilder(dir, o.ProgramCache, p, with, key)
 	if err != nil {
 		return err
 	}
-	p.pool.UseCompiler(&compiler{b, report.EngineGo + " " + with.Version, fair.NewShare[agent.Owner](int64(o.Runners))})
+	b.GoCache = o.GoCache
+	p.compiled = b.Bytes
+	p.pool.UseCompiler(&compiler{b, report.EngineGo + " " + with.Version, fair.NewShare[agent.Owner](int64(o.Builds)), p.metrics})
 	return nil
 }
 
@@ -53,6 +86,7 @@ type compiler struct {
 	builder *native.Builder
 	engine  string
 	turns   *fair.Share[agent.Owner]
+	metrics *telemetry.Metrics
 }
 
 func (c *compiler) Engine() string { return c.engine }
@@ -74,11 +108,19 @@ func (c *compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sand
 		return nil, err
 	}
 	defer c.turns.Leave(what.Owner, 1)
+	began := time.Now()
 	x, err := c.builder.Compile(ctx, what.Checksum, what.Text, about)
+	outcome := "ok"
 	var failed *native.BuildError
-	if errors.As(err, &failed) && failed.Refused() {
-		return nil, &sandbox.CompileError{Text: failed.Text}
+	switch {
+	case errors.As(err, &failed) && failed.Refused():
+		outcome, err = "refused", &sandbox.CompileError{Text: failed.Text}
+	case ctx.Err() != nil:
+		outcome = "canceled"
+	case err != nil:
+		outcome = "failed"
 	}
+	c.metrics.Build(outcome, time.Since(began))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"time"
 
@@ -48,10 +49,10 @@ const buildTime = 10 * time.Minute
 
 // openNative makes the native tier, which is off where there is no toolchain or too little confinement, or where links lead out of its directory. Where the compiler is the
 // engine it is off as well, and the pool has all programs compiled.
-func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
+func (a *App) openNative(o Options, p *parts) (*tier.Tier, error) {
 	to := tier.Options{Dir: NativeDir(o.DataDir), Box: p.pool, Metrics: p.metrics, Logger: a.log, Now: o.Now}
 	status := p.pool.Status()
-	found, why, err := FindNative(o.Native, &status)
+	found, why, err := FindNative(o.toolchain(), &status)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 		if why == "" {
 			err = a.compileAll(o, p, found)
 		} else {
-			err = refuse("engine", "go compiles programs, and there is no compiler here: %s", why)
+			err = refuse("engine", "go compiles programs, and there is no compiler here: %s; have the go command of %s on PATH, or take auto, which needs none", why, goruntime.Version())
 		}
 		to.Why = "the compiler is the engine"
 		tiers, _ := tier.New(to) // it fails with a builder only
@@ -77,7 +78,7 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 		to.Builder = o.NativeBuilder
 	default:
 		var b *native.Builder
-		if b, err = openBuilder(filepath.Join(to.Dir, nativeCache), p, found, to.Key); err == nil {
+		if b, err = openBuilder(filepath.Join(to.Dir, nativeCache), o.ProgramCache, p, found, to.Key); err == nil {
 			to.Builder = tierBuilder{b}
 		}
 	}
@@ -88,8 +89,9 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 }
 
 // openBuilder opens the builder of a directory.
-func openBuilder(dir string, p parts, with native.Toolchain, key *seal.Key) (*native.Builder, error) {
+func openBuilder(dir string, most Bytes, p *parts, with native.Toolchain, key *seal.Key) (*native.Builder, error) {
 	no := native.DefaultOptions()
+	no.MaxBytes = int64(most)
 	no.Timeout = buildTime
 	no.Toolchain, no.Dir, no.Key, no.Sources, no.Text, no.Run = with, dir, key, runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
 	return native.New(no)

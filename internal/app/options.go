@@ -92,6 +92,8 @@ type Options struct {
 	// Engine is what runs programs: auto, go, ssa or yaegi.
 	Engine string `name:"engine" env:"RECURGENT_ENGINE" value:"auto|go|ssa|yaegi" help:"what runs programs: go compiles each with the Go compiler; ssa runs all; auto gives plain programs without loops to yaegi, yaegi those with loops too"`
 
+	CompilerOptions
+
 	// Durability is always, or interval:DURATION of 1 ms to 1 s.
 	Durability string `name:"durability" env:"RECURGENT_DURABILITY" value:"always|interval:DURATION" help:"when a call's commit is synced to the disk: before its reply, or up to DURATION later; a power cut then takes the calls of the last DURATION"`
 	// Native is the Go toolchain that hot programs are compiled with: auto, off or a GOROOT.
@@ -108,7 +110,6 @@ type Options struct {
 	Auth          access.Authenticator             // finds who sends a request, instead of AccessOptions
 	Traces        *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
 	Logger        zerolog.Logger                   // of the daemon
-	CompilerDir   string                           // keeps executables and what they are made of, also for other daemons of the same binary, for tests; "": DataDir does
 	NativeBuilder tier.Builder                     // compiles programs instead of the toolchain, for tests; nil: the toolchain
 	Shared        store.Store                      // shared with other replicas, in place of what DataDir holds; the caller closes it. nil: it is not shared
 	ReplicaTTL    time.Duration                    // how long sessions stay with a replica that is dead; 0: 10 s
@@ -122,7 +123,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
-		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", Durability: durabilityAlways, Native: native.SettingAuto,
+		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", CompilerOptions: CompilerOptions{ProgramCache: 2 << 30, Builds: goruntime.NumCPU()}, Durability: durabilityAlways, Native: native.SettingAuto,
 		FileMax: 256 << 20, FilesMax: 10 << 30, AccessOptions: AccessOptions{OIDCNameClaim: "sub", OIDCScopeClaim: "scope"},
 		StoreOptions: StoreOptions{StoreURL: storeDisk}, SpendOptions: SpendOptions{MaxCompletionTokens: provider.DefaultMaxCompletion},
 		Logger: zerolog.Nop(),
@@ -199,6 +200,9 @@ func (o *Options) checkRunning() error {
 	}
 	if o.RunnerMemory < leastRunnerMemory {
 		return refuse("runner-memory", "must be at least %s, got %s", leastRunnerMemory, o.RunnerMemory)
+	}
+	if err := o.CompilerOptions.check(); err != nil {
+		return err
 	}
 	for _, d := range []struct {
 		name string

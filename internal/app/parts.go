@@ -45,6 +45,7 @@ type parts struct {
 	tracer    *telemetry.Tracer
 	build     Build
 	native    *tier.Tier
+	compiled  func() int64 // bytes of compiled programs that are kept; nil: none are
 	transport *fetch.Transport
 	fetch     *fetch.Client
 	heavy     *fair.Heavy[agent.Owner]
@@ -91,7 +92,7 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 func (a *App) openStoreAndSandbox(ctx context.Context, o Options, p *parts) (err error) {
 	so := o.SandboxOptions()
 	so.Fetch = p.fetch
-	_, why, err := FindNative(o.Native, nil)
+	_, why, err := FindNative(o.toolchain(), nil)
 	if err != nil {
 		return err
 	}
@@ -257,6 +258,7 @@ func (a *App) sources(p parts) telemetry.Sources {
 		Model:           func() telemetry.Model { return modelFigures(p.server) },
 		Spend:           func() telemetry.Spend { return spendStats(p.spend) },
 		NativePrograms:  native.Counts,
+		ProgramCache:    p.compiled,
 		Ready:           a.spaces.Ready,
 		Calls:           a.spaces.calls,
 		Artifacts:       func() map[string]int { return s.Stats().Artifacts },

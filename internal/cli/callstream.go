@@ -102,6 +102,8 @@ func stage(e client.Event) (words, waiting string) {
 		return "queued behind " + text.Plural(d.Ahead, "call"), "the calls of a session run in order, and earlier ones have not ended"
 	case progress.Gate:
 		return "the program is at the gate", "the new program is checked and compiled"
+	case progress.Building:
+		return "compiling the stored program", "the compiler has not ended"
 	case progress.Selected:
 		return text.Clean("selected: "+d.Decision+" ("+d.Reason+")", 0), "the program has not ended"
 	case progress.Forging:

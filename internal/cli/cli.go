@@ -57,7 +57,8 @@ type Shell struct {
 	Env         func(name string) (value string, set bool)
 	Clock       func() time.Time // of records, windows and maintenance; nil is the machine's clock
 	Native      tier.Builder     // compiles programs, for tests; nil is the toolchain of --native
-	CompilerDir string           // app.Options.CompilerDir
+	CompilerDir string           // app.Options.CompilerDir, for tests, as is GoCache
+	GoCache     string           // app.Options.GoCache
 
 	StopTime time.Duration // that a clean stop of the daemon has, for tests; 0 is app.StopTime
 }

@@ -67,7 +67,7 @@ func serve(ctx context.Context, sh Shell, o Options) error {
 		debug.SetGCPercent(400)
 	}
 	o.Logger, o.Now = newLogger(o, sh), sh.Clock
-	o.NativeBuilder, o.CompilerDir, o.Env = sh.Native, sh.CompilerDir, sh.Env
+	o.NativeBuilder, o.CompilerDir, o.GoCache, o.Env = sh.Native, sh.CompilerDir, sh.GoCache, sh.Env
 	limitMemory(o.Logger, memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem))
 	d, err := app.New(ctx, o.Options)
 	if err != nil {

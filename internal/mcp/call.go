@@ -162,6 +162,8 @@ func stage(e progress.Event) string {
 		return "a model writes the program"
 	case progress.Gate:
 		return "the program is checked"
+	case progress.Building:
+		return "the stored program is compiled"
 	case progress.Running:
 		return "the program runs"
 	case progress.AttemptFailed:

@@ -62,6 +62,7 @@ type trail struct {
 	tools            []string // roles of the known tools that it shows
 	warnings         []string
 	gated            time.Duration // of forging: the checks of what was written
+	built            time.Duration // waited for the compiler
 	refused          string        // checksum of the last program that the gate refused
 }
 

@@ -24,8 +24,8 @@ func (s instant) Load(context.Context, sandbox.Program, agent.Owner) (*report.Fa
 	return s.facts, nil
 }
 
-func (s instant) Fix(_ context.Context, source string, _ report.Terms, _ agent.Owner) (sandbox.Program, *report.Facts, *sandbox.Failure) {
-	return sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, s.facts, nil
+func (s instant) Fix(_ context.Context, source string, _ report.Terms, _ agent.Owner) (sandbox.Program, *report.Facts, sandbox.Timing, *sandbox.Failure) {
+	return sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, s.facts, sandbox.Timing{}, nil
 }
 
 func (s instant) Run(context.Context, sandbox.Request, sandbox.Host) sandbox.Result {

@@ -178,6 +178,7 @@ func (a *answered) doubted() bool {
 func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation, Selection: a.decision.selection()}
 	p.Engine, p.Tier = a.last.ranOn(a.facts)
+	p.BuildMs = agent.Milliseconds(a.trail.built)
 	if g := a.program; g != nil {
 		p.Checksum, p.Trigger, p.Doubted, p.Stale = g.CodeChecksum, g.Trigger, a.doubted(), a.staleness()
 	}

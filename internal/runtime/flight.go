@@ -78,6 +78,7 @@ type forgeResult struct {
 	requested    int           // programs asked for
 	guardrails   int           // recoveries used
 	repeated     int           // programs that were asked for after another one with the same faults, for which no recovery was used
+	built        time.Duration // of these, the wait for the compiler
 	gated        time.Duration // parsing, checking and compiling what was written
 	system, user string        // the last prompt
 	tools        []string      // roles of the known tools that it shows

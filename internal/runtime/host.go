@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -172,4 +173,11 @@ func (h *host) Revision(ctx context.Context, op string) int64 {
 		return -1
 	}
 	return int64(s.HistorySize)
+}
+
+// Building reports that the program waits for the compiler.
+func (h *host) Building() {
+	if h.program != nil {
+		h.call.progress.Add(progress.Building, map[string]any{"checksum": h.program.CodeChecksum})
+	}
 }

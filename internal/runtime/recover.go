@@ -139,7 +139,8 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *manife
 	rec.attempts++
 	a := rec.run(ctx, rec.id+"."+strconv.Itoa(rec.attempts), g, guard)
 	rec.predicted.Add(a.predicted)
-	rec.stages.Gate += a.result.Timing.Gate
+	rec.stages.Gate += a.result.Timing.Gate + a.result.Timing.Build
+	rec.trail.built += a.result.Timing.Build
 	rec.stages.Run += a.result.Timing.Run
 	began := rec.r.o.Now()
 	j := rec.judge(ctx, a)

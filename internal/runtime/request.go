@@ -72,10 +72,11 @@ type Program struct {
 	Generation  string          `json:"generation,omitempty"`
 	Checksum    string          `json:"checksum,omitempty"`
 	Trigger     string          `json:"trigger,omitempty"`
-	Doubted     bool            `json:"doubted,omitempty"` // a person called an answer of it wrong
-	Stale       string          `json:"stale,omitempty"`   // purpose: a person has changed what the method is for since it was made, and no other could be had
-	Engine      string          `json:"engine,omitempty"`  // ssa or yaegi: what ran it
-	Tier        string          `json:"tier,omitempty"`    // engine, beside Engine
+	Doubted     bool            `json:"doubted,omitempty"`  // a person called an answer of it wrong
+	Stale       string          `json:"stale,omitempty"`    // purpose: a person has changed what the method is for since it was made, and no other could be had
+	Engine      string          `json:"engine,omitempty"`   // go, ssa or yaegi: what ran it
+	Tier        string          `json:"tier,omitempty"`     // native beside go, engine beside another Engine
+	BuildMs     float64         `json:"build_ms,omitempty"` // how long this call waited for the compiler
 	Selection   agent.Selection `json:"selection"`
 }
 

@@ -130,6 +130,7 @@ func (rec *recovery) charge(res forgeResult) {
 	t.guardrails += res.guardrails
 	rec.stages.Gate += res.gated
 	t.gated += res.gated
+	t.built += res.built
 	rec.budgets.guardrail -= res.guardrails
 	if res.guardrails+res.repeated > 0 {
 		t.feedback = true
@@ -205,9 +206,10 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 func (w *writer) gate(ctx context.Context, q forgeRequest, reply provider.Reply) (sandbox.Program, *report.Facts, *sandbox.Failure) {
 	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": agent.Checksum(reply.Code)})
 	began := w.r.o.Now()
-	program, facts, refused := w.r.box.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration), w.r.Owner(w.owner))
+	program, facts, took, refused := w.r.box.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration), w.r.Owner(w.owner))
 	ended := w.r.o.Now()
 	w.res.gated += ended.Sub(began)
+	w.res.built += took.Build
 	w.span.Stage("gate", began, ended)
 	return program, facts, refused
 }

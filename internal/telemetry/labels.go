@@ -35,9 +35,10 @@ var (
 	correctionSignals = []string{"temporal_reask", "temporal_reask_dispatch", signalVerdict, other}
 	historyPatterns   = []string{"filter", "map", "slice", "count", "group", other}
 
-	engines = []string{"ssa", "yaegi"}
+	engines = []string{"go", "ssa", "yaegi"}
 
 	tiers        = []string{"engine", "native"}
+	builds       = []string{"ok", "refused", "failed", "canceled"}
 	nativeBuilds = []string{"ok", "failed", "unsupported", "canceled"}
 	nativeFaults = []string{"busy", "missing", "broken"}
 	spendWindows = []string{"day", "month", "method_day", "owner_day", "daemon_day"}

@@ -17,6 +17,7 @@ type Sources struct {
 	Calls           func() (running, waiting int)
 	Recommendations func() int            // open ones
 	Ready           func() error          // nil: the daemon takes calls
+	ProgramCache    func() int64          // bytes of compiled programs; nil: none are kept
 	NativePrograms  func() map[string]int // programs that the native tier knows, by state
 	Model           func() Model          // nil: none is asked
 	Spend           func() Spend
@@ -68,7 +69,7 @@ type sources struct {
 	runners, warmBytes, spawned, killed, faults *prometheus.Desc
 	commits, fsyncs, journal, quarantined       *prometheus.Desc
 	lag, programs, spendRatio, reserved, model  *prometheus.Desc
-	stored, storedMost                          *prometheus.Desc
+	stored, storedMost, programCache            *prometheus.Desc
 	cluster                                     clusterFigures
 	database                                    databaseFigures
 }
@@ -102,6 +103,7 @@ func newSources() *sources {
 	s.model = newModelFigure()
 	s.stored = desc("recurgent_stored_bytes", "Bytes that things of all namespaces take, by kind.", "kind")
 	s.storedMost = desc("recurgent_stored_limit_bytes", "Bytes that things of all namespaces may take, by kind.", "kind")
+	s.programCache = desc("recurgent_program_cache_bytes", "Bytes of the compiled programs that are kept under --engine go.")
 	s.cluster, s.database = newClusterFigures(), newDatabaseFigures()
 	s.from.Store(&Sources{})
 	return s
@@ -110,7 +112,7 @@ func newSources() *sources {
 // Describe implements prometheus.Collector.
 func (s *sources) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners, s.warmBytes,
-		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio, s.reserved, s.model, s.stored, s.storedMost} {
+		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio, s.reserved, s.model, s.stored, s.storedMost, s.programCache} {
 		ch <- d
 	}
 	s.cluster.describe(ch)
@@ -145,6 +147,9 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 
 	byState(ch, s.artifacts, from.Artifacts, artifactStates)
 	byState(ch, s.programs, from.NativePrograms, nativeStates)
+	if from.ProgramCache != nil {
+		gauge(s.programCache, float64(from.ProgramCache()))
+	}
 
 	var st Store
 	if from.Store != nil {
@@ -164,9 +169,20 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	s.cluster.collect(ch, from.Cluster)
 	s.database.collect(ch, from.Database)
 
+	s.collectRunners(ch, from.Runners)
+}
+
+// collectRunners sends the figures of the runner pool.
+func (s *sources) collectRunners(ch chan<- prometheus.Metric, from func() Runners) {
 	var ru Runners
-	if from.Runners != nil {
-		ru = from.Runners()
+	if from != nil {
+		ru = from()
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
 	gauge(s.runners, float64(ru.Busy), "busy")
 	gauge(s.runners, float64(ru.Idle), "idle")

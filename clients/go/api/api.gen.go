@@ -190,6 +190,7 @@ func (e CallOutcomeStatus) Valid() bool {
 
 // Defines values for CallProgramEngine.
 const (
+	CallProgramEngineGo    CallProgramEngine = "go"
 	CallProgramEngineSsa   CallProgramEngine = "ssa"
 	CallProgramEngineYaegi CallProgramEngine = "yaegi"
 )
@@ -197,6 +198,8 @@ const (
 // Valid indicates whether the value is a known member of the CallProgramEngine enum.
 func (e CallProgramEngine) Valid() bool {
 	switch e {
+	case CallProgramEngineGo:
+		return true
 	case CallProgramEngineSsa:
 		return true
 	case CallProgramEngineYaegi:
@@ -820,6 +823,7 @@ func (e LogEntryOutcomeStatus) Valid() bool {
 
 // Defines values for LogEntryProgramEngine.
 const (
+	LogEntryProgramEngineGo    LogEntryProgramEngine = "go"
 	LogEntryProgramEngineSsa   LogEntryProgramEngine = "ssa"
 	LogEntryProgramEngineYaegi LogEntryProgramEngine = "yaegi"
 )
@@ -827,6 +831,8 @@ const (
 // Valid indicates whether the value is a known member of the LogEntryProgramEngine enum.
 func (e LogEntryProgramEngine) Valid() bool {
 	switch e {
+	case LogEntryProgramEngineGo:
+		return true
 	case LogEntryProgramEngineSsa:
 		return true
 	case LogEntryProgramEngineYaegi:
@@ -1675,6 +1681,7 @@ func (e ProblemCode) Valid() bool {
 
 // Defines values for ProgramEngine.
 const (
+	ProgramEngineGo    ProgramEngine = "go"
 	ProgramEngineSsa   ProgramEngine = "ssa"
 	ProgramEngineYaegi ProgramEngine = "yaegi"
 )
@@ -1682,6 +1689,8 @@ const (
 // Valid indicates whether the value is a known member of the ProgramEngine enum.
 func (e ProgramEngine) Valid() bool {
 	switch e {
+	case ProgramEngineGo:
+		return true
 	case ProgramEngineSsa:
 		return true
 	case ProgramEngineYaegi:
@@ -2123,6 +2132,7 @@ func (e VerdictRequestVerdict) Valid() bool {
 // Defines values for VersionEngine.
 const (
 	VersionEngineAuto  VersionEngine = "auto"
+	VersionEngineGo    VersionEngine = "go"
 	VersionEngineSsa   VersionEngine = "ssa"
 	VersionEngineYaegi VersionEngine = "yaegi"
 )
@@ -2131,6 +2141,8 @@ const (
 func (e VersionEngine) Valid() bool {
 	switch e {
 	case VersionEngineAuto:
+		return true
+	case VersionEngineGo:
 		return true
 	case VersionEngineSsa:
 		return true
@@ -3028,7 +3040,7 @@ type Call struct {
 	// ProgramDoubted A person had called an answer of the program wrong.
 	ProgramDoubted *bool `json:"program_doubted,omitempty"`
 
-	// ProgramEngine The engine that ran the program; absent where none did.
+	// ProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
 	ProgramEngine *CallProgramEngine `json:"program_engine,omitempty"`
 
 	// ProgramKwargs The keyword arguments beside program_args.
@@ -3124,7 +3136,7 @@ type CallFailureClass string
 // CallOutcomeStatus defines model for Call.OutcomeStatus.
 type CallOutcomeStatus string
 
-// CallProgramEngine The engine that ran the program; absent where none did.
+// CallProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
 type CallProgramEngine string
 
 // CallProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
@@ -3194,7 +3206,7 @@ type CallStages struct {
 	// ForgeMs A model was asked for programs, by this call or by one that it waited for.
 	ForgeMs float64 `json:"forge_ms"`
 
-	// GateMs Programs were checked.
+	// GateMs Programs were checked and compiled.
 	GateMs float64 `json:"gate_ms"`
 
 	// JudgeMs What they answered was judged.
@@ -4152,7 +4164,7 @@ type LogEntry struct {
 	// ProgramDoubted A person had called an answer of the program wrong.
 	ProgramDoubted *bool `json:"program_doubted,omitempty"`
 
-	// ProgramEngine The engine that ran the program; absent where none did.
+	// ProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
 	ProgramEngine *LogEntryProgramEngine `json:"program_engine,omitempty"`
 
 	// ProgramKwargs The keyword arguments beside program_args.
@@ -4248,7 +4260,7 @@ type LogEntryFailureClass string
 // LogEntryOutcomeStatus defines model for LogEntry.OutcomeStatus.
 type LogEntryOutcomeStatus string
 
-// LogEntryProgramEngine The engine that ran the program; absent where none did.
+// LogEntryProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
 type LogEntryProgramEngine string
 
 // LogEntryProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
@@ -5112,13 +5124,16 @@ type ProblemCode string
 
 // Program Which program answered.
 type Program struct {
-	ArtifactHit bool    `json:"artifact_hit"`
-	Checksum    *string `json:"checksum,omitempty"`
+	ArtifactHit bool `json:"artifact_hit"`
+
+	// BuildMs How long this call waited for the compiler, in milliseconds; absent where it did not.
+	BuildMs  *float64 `json:"build_ms,omitempty"`
+	Checksum *string  `json:"checksum,omitempty"`
 
 	// Doubted A person called an answer of it wrong, and it has not been corrected yet.
 	Doubted *bool `json:"doubted,omitempty"`
 
-	// Engine The engine that ran the program; absent where none did.
+	// Engine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
 	Engine     *ProgramEngine `json:"engine,omitempty"`
 	Generation *string        `json:"generation,omitempty"`
 
@@ -5134,7 +5149,7 @@ type Program struct {
 	Trigger *string      `json:"trigger,omitempty"`
 }
 
-// ProgramEngine The engine that ran the program; absent where none did.
+// ProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
 type ProgramEngine string
 
 // ProgramSource defines model for Program.Source.

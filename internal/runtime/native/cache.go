@@ -195,5 +195,6 @@ func (b *Builder) prune(keep string) error {
 		}
 		total -= f.size
 	}
+	b.bytes.Store(total)
 	return nil
 }

@@ -17,7 +17,7 @@ func SetText(b *Builder, text string) (undo func()) {
 }
 
 // ShareGoCache has the builder compile the packages in a cache that outlives it.
-func ShareGoCache(b *Builder, dir string) { b.goCache = dir }
+func ShareGoCache(b *Builder, dir string) { b.GoCache = dir }
 
 // SharePackages has the builder use the packages that the other has compiled.
 func SharePackages(ctx context.Context, b, from *Builder) error {

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,23 +53,24 @@ type Executable struct {
 	Path   string // absolute
 	Digest string // of all that it was made of: hexadecimal SHA-256
 	Sum    string // of its bytes: "sha256:" and hexadecimal digits; no other bytes have a seal
-	About  []byte // what Compile was told about the program
+	About  []byte // what is known about the program: Compile's argument
 }
 
 // A Builder builds executables. Its methods may be called concurrently.
 type Builder struct {
 	opts    Options
 	version string // of everything in an executable beside the program
-	goCache string // of the go command, where a test shares one; "" for one that prepare removes
+	GoCache string // of the go command, where tests share one; "": one that is removed when it has done its work
 
 	at *beneath.Dir // the cache
 
 	mu     sync.Mutex
 	making map[string]*making // by digest; guarded by mu
 
-	pruning   sync.Mutex // held while the cache is pruned
-	preparing sync.Mutex // held while what executables share is made
-	packages  *packages  // what executables share, verified; nil before the first build; guarded by preparing
+	bytes     atomic.Int64 // of the executables in the cache
+	pruning   sync.Mutex   // held while the cache is pruned
+	preparing sync.Mutex   // held while what executables share is made
+	packages  *packages    // what executables share, verified; nil before the first build; guarded by preparing
 }
 
 // New returns a Builder and removes what an earlier one left unfinished in Dir. It builds nothing yet.
@@ -94,7 +96,10 @@ func New(o Options) (*Builder, error) {
 	if err := b.layOut(); err != nil {
 		return nil, err
 	}
-	return b, b.dropUnfinished()
+	if err := b.dropUnfinished(); err != nil {
+		return nil, err
+	}
+	return b, b.prune("")
 }
 
 // layOut makes the directories. The user of the tools goes through them from one to another, and can list none.
@@ -220,3 +225,6 @@ func (b *Builder) shared(ctx context.Context) (*packages, error) {
 	err = b.prepare(ctx)
 	return b.packages, err
 }
+
+// Bytes returns how many bytes the executables in the cache take.
+func (b *Builder) Bytes() int64 { return b.bytes.Load() }

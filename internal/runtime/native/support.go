@@ -135,7 +135,7 @@ func (b *Builder) listPackages(ctx context.Context, work string) (string, error)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.Toolchain.Root, "bin", "go"), args...)
 	cmd.Dir = filepath.Join(work, "module")
-	cmd.Env = append(strings.Fields(buildFlags), "HOME="+work, "GOCACHE="+cmp.Or(b.goCache, filepath.Join(work, "cache")), "GOPATH="+filepath.Join(work, "gopath"), "GOTMPDIR="+work, "TMPDIR="+work,
+	cmd.Env = append(strings.Fields(buildFlags), "HOME="+work, "GOCACHE="+cmp.Or(b.GoCache, filepath.Join(work, "cache")), "GOPATH="+filepath.Join(work, "gopath"), "GOTMPDIR="+work, "TMPDIR="+work,
 		"GOROOT="+b.opts.Toolchain.Root, "GOENV=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on", "GOMAXPROCS=1")
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -122,7 +122,7 @@ type VersionInfo struct {
 	Model               string         `json:"model"`
 	Provider            string         `json:"provider"`
 	GoVersion           string         `json:"go_version"` // of the binary, which is the Go that programs get
-	Engine              string         `json:"engine"`     // the setting: auto, ssa or yaegi
+	Engine              string         `json:"engine"`     // the setting: auto, go, ssa or yaegi
 	Tier                string         `json:"tier"`       // the highest that programs run on here: engine or native
 	Native              NativeTier     `json:"native"`
 	Store               string         `json:"store"`      // where things are kept: disk

@@ -19,6 +19,7 @@ const (
 	Selected      = "call.selected"       // what was decided; not sent for warm runs
 	Forging       = "call.forging"        // a model is asked
 	Gate          = "call.gate"           // its program is checked; sent to the call that asked, not to those that wait with it
+	Building      = "call.building"       // what is made of a stored program is gone, and the compiler makes it anew
 	Running       = "call.running"        // a new program runs
 	AttemptFailed = "call.attempt_failed" // the program failed
 	Finished      = "call.finished"       // data is the log entry; in one call's stream, with its outcome

@@ -38,6 +38,14 @@ func (e *CompileError) Error() string { return e.Text }
 // UseCompiler has all programs compiled. It is called once, before the first of them.
 func (p *Pool) UseCompiler(c Compiler) { p.compiler = c }
 
+// tier is what runs programs that have no executable of the request's.
+func (p *Pool) tier() string {
+	if p.compiler != nil {
+		return TierNative
+	}
+	return TierEngine
+}
+
 // A making is the way of one program to a process that runs it.
 type making struct {
 	pool    *Pool
@@ -45,6 +53,7 @@ type making struct {
 	owner   agent.Owner
 	by      *runner         // a blank one, or one that has fixed the program, to check it in; nil: one is taken where it is needed
 	against *report.Refusal // what is to be said of a program that compiles; nil: nothing
+	host    Host            // hears of a wait for the compiler, where it is one that wants to
 	timing  Timing
 }
 
@@ -91,6 +100,9 @@ func (m *making) executable(ctx context.Context) (*Executable, *Failure) {
 		return nil, failure
 	}
 	c.Facts.Engine = p.compiler.Engine()
+	if h, ok := m.host.(interface{ Building() }); ok {
+		h.Building()
+	}
 	began := time.Now()
 	x, err := p.compiler.Compile(ctx, Compilation{m.owner, m.program.Checksum, c.Text, c.Facts})
 	m.timing.Build += time.Since(began)

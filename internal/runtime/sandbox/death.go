@@ -67,7 +67,7 @@ func notLoaded(l *wire.Loaded) *Failure {
 		return engineFault(l.Fault)
 	case l.Error != "":
 		return &Failure{Type: agent.ErrInvalidCode, Detail: "compile", Message: l.Error,
-			Hint: "The program could not be compiled for the interpreter. Write it in a plainer way."}
+			Hint: "Write it in a plainer way."}
 	}
 	return nil
 }

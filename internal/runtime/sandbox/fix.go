@@ -9,21 +9,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Fix has a runner repair the program, gate and compile what came of it, and keeps that runner warm as Load does.
-func (p *Pool) Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (Program, *report.Facts, *Failure) {
+// Fix has a runner repair the program, gate and compile what came of it, and keeps what runs it warm as Load does.
+func (p *Pool) Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (fixed Program, facts *report.Facts, took Timing, failure *Failure) {
 	prog := Program{Source: source, Checksum: agent.Checksum(source)}
 	if len(source) > p.opts.MaxSource {
-		facts, failure := p.Load(ctx, prog, owner) // which says so
-		return prog, facts, failure
+		facts, failure = p.Load(ctx, prog, owner) // which says so
+		return prog, facts, took, failure
 	}
 	req := &Request{Owner: owner, Depth: 1} // as Load
 	if err := p.admission.enter(ctx, req); err != nil {
-		return prog, nil, interrupted(ctx)
+		return prog, nil, took, interrupted(ctx)
 	}
 	defer p.admission.leave(req)
 	r, failure := p.takeBlank(ctx)
 	if failure != nil {
-		return prog, nil, failure
+		return prog, nil, took, failure
 	}
 	deadline := time.Now().Add(loadTimeout)
 	stop := context.AfterFunc(ctx, r.interrupt)
@@ -33,35 +33,36 @@ func (p *Pool) Fix(ctx context.Context, source string, t report.Terms, owner age
 	}
 	if failure != nil {
 		r.kill("refused")
-		return prog, nil, failure
+		return prog, nil, took, failure
 	}
 	if len(m.Fixes) > 0 {
 		prog = Program{Source: m.Text, Checksum: agent.Checksum(m.Text)}
 	}
-	if r, failure = p.loadFixed(ctx, r, prog, owner, deadline, m.Refusal()); failure != nil {
-		return prog, nil, failure
+	way := making{pool: p, program: prog, owner: owner, by: r, against: m.Refusal()}
+	if r, failure = way.loadFixed(ctx, deadline); failure != nil {
+		return prog, nil, way.timing, failure
 	}
-	facts := *r.facts // those of the executable are shared
+	own := *r.facts // those of the executable are shared
 	for _, one := range m.Fixes {
-		facts.Fixes = append(facts.Fixes, one.String())
+		own.Fixes = append(own.Fixes, one.String())
 	}
-	r.facts = &facts
+	r.facts = &own
 	_, held, _ := r.resident()
 	p.keep(r, time.Now(), held)
-	return prog, r.facts, nil
+	return prog, &own, way.timing, nil
 }
 
-// loadFixed has a process load the program that the runner has fixed, unless there is something against it.
-func (p *Pool) loadFixed(ctx context.Context, r *runner, prog Program, owner agent.Owner, deadline time.Time, against *report.Refusal) (*runner, *Failure) {
-	if p.compiler != nil {
-		return (&making{pool: p, program: prog, owner: owner, by: r, against: against}).process(ctx)
+// loadFixed returns a process that has loaded the program which the runner has fixed, unless there is something against it.
+func (m *making) loadFixed(ctx context.Context, deadline time.Time) (*runner, *Failure) {
+	if m.pool.compiler != nil {
+		return m.process(ctx)
 	}
-	failure := p.load(ctx, r, prog, owner, deadline)
-	if failure == nil && against != nil {
-		r.kill("refused")
-		failure = refused(against)
+	failure := m.pool.load(ctx, m.by, m.program, m.owner, deadline)
+	if failure == nil && m.against != nil {
+		m.by.kill("refused")
+		failure = refused(m.against)
 	}
-	return r, failure
+	return m.by, failure
 }
 
 // fix has the runner fix the source.

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -122,71 +120,6 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	return p, nil
 }
 
-// prepare returns a runner that has compiled the program, and how long starting and gating took.
-func (p *Pool) prepare(ctx context.Context, prog Program, owner agent.Owner, l *limit) (*runner, Timing, *Failure) {
-	var t Timing
-	if len(prog.Source) > p.opts.MaxSource {
-		return nil, t, &Failure{Type: agent.ErrInvalidCode, Message: fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(prog.Source), p.opts.MaxSource),
-			Hint: "Write a shorter program."}
-	}
-	if r := p.takeWarm(warmKey{prog.Checksum, owner, ""}); r != nil {
-		return r, t, nil
-	}
-	if p.compiler != nil {
-		m := making{pool: p, program: prog, owner: owner}
-		r, failure := m.process(ctx)
-		return r, m.timing, failure
-	}
-	began := time.Now()
-	r, failure := p.takeBlank(ctx)
-	t.Spawn = time.Since(began)
-	if failure != nil {
-		return nil, t, failure
-	}
-	began = time.Now()
-	failure = p.load(ctx, r, prog, owner, l.start())
-	t.Gate = time.Since(began)
-	if failure != nil {
-		return nil, t, failure
-	}
-	return r, t, nil
-}
-
-// load has the runner gate and compile the program, or ends it.
-func (p *Pool) load(ctx context.Context, r *runner, prog Program, owner agent.Owner, deadline time.Time) *Failure {
-	stop := context.AfterFunc(ctx, r.interrupt)
-	failure := r.load(ctx, prog, owner, deadline)
-	if !stop() && failure == nil {
-		failure = keptWaiting(ctx)
-	}
-	if failure != nil {
-		r.kill("refused") // counts only when nothing else has killed it
-		p.noteFault(failure, prog.Checksum)
-	}
-	return failure
-}
-
-// loadTimeout bounds gate and compilation where no run bounds them.
-const loadTimeout = 15 * time.Second
-
-// Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
-func (p *Pool) Load(ctx context.Context, prog Program, owner agent.Owner) (*report.Facts, *Failure) {
-	// Part of a call, which runs no program meanwhile, or of an operator's request. Many programs that come of a model at once
-	// would otherwise be compiled at once, and whoever calls a warm one waited for the processor.
-	req := &Request{Owner: owner, Depth: 1}
-	if err := p.admission.enter(ctx, req); err != nil {
-		return nil, keptWaiting(ctx)
-	}
-	defer p.admission.leave(req)
-	r, _, failure := p.prepare(ctx, prog, owner, &limit{length: loadTimeout})
-	if failure != nil {
-		return nil, failure
-	}
-	_, held, _ := r.resident()
-	p.keep(r, time.Now(), held) // in isolation "call" too: it has run nothing yet
-	return r.facts, nil
-}
-
 // defaultTimeout is a program's run time when a request names none.
 const defaultTimeout = 30 * time.Second
 
@@ -224,7 +157,7 @@ func (p *Pool) runEngine(ctx context.Context, x *exchange) Result {
 		return Result{Failure: diverged("the recorded effects cannot be read: " + err.Error())}
 	}
 	limit := limit{length: req.Timeout}
-	r, timing, failure := p.prepare(ctx, req.Program, req.Owner, &limit)
+	r, timing, failure := p.prepare(ctx, req.Program, req.Owner, &limit, x.h)
 	if failure != nil {
 		return Result{Failure: failure, Timing: timing}
 	}
@@ -232,14 +165,6 @@ func (p *Pool) runEngine(ctx context.Context, x *exchange) Result {
 	timing.Host, timing.Run, res.Tier = res.Timing.Host, res.Timing.Run, p.tier()
 	res.Timing = timing
 	return res
-}
-
-// tier is what runs programs that have no executable of the request's.
-func (p *Pool) tier() string {
-	if p.compiler != nil {
-		return TierNative
-	}
-	return TierEngine
 }
 
 // use has the runner run its program for the request, and keeps the runner or ends it.

@@ -102,7 +102,7 @@ type Effects struct {
 // Fetch is one request that the daemon performed for the program.
 type Fetch = fetch.Note
 
-// Timing says how long each stage of a run took.
+// Timing says how long each stage of a run took. Build is the wait for the compiler.
 type Timing struct{ Queue, Spawn, Gate, Build, Run, Host time.Duration }
 
 // Host is what the daemon does for a running program. Its methods are called from the goroutine of Run, one at a time,
@@ -145,7 +145,7 @@ type Sandbox interface {
 	Load(ctx context.Context, p Program, owner agent.Owner) (*report.Facts, *Failure)
 	// Fix is Load of a program as a model wrote it: the runner repairs what has one reading first. The program returned is what was loaded, or
 	// refused, and is to be kept; its facts say what was repaired.
-	Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (Program, *report.Facts, *Failure)
+	Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (Program, *report.Facts, Timing, *Failure)
 	// Run runs the program. Concurrent calls are admitted up to Options.Runners at a time; nested ones (depth 1 and
 	// more) use extra runners, so that programs waiting for each other cannot block one another.
 	Run(ctx context.Context, r Request, h Host) Result

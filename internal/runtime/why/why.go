@@ -44,7 +44,7 @@ type Selection struct {
 	Program  string           `json:"program"`            // where the program that answered came from: generated, persisted, repaired, none
 	Answered string           `json:"answered,omitempty"` // the generation that answered
 	Trigger  string           `json:"trigger"`            // why that generation was made; "" where it is not kept
-	Engine   string           `json:"engine,omitempty"`   // what ran the program: ssa or yaegi
+	Engine   string           `json:"engine,omitempty"`   // what ran the program: go, ssa or yaegi
 	Tier     string           `json:"tier,omitempty"`     // engine or native
 	Again    *agent.Selection `json:"again"`              // the selection run again without a change; null where nothing was selected or too little is kept
 	Same     bool             `json:"same"`               // it decides the same

@@ -87,15 +87,16 @@ type Reply struct {
 		Metadata     map[string]any `json:"metadata"`
 	} `json:"outcome"`
 	Program struct {
-		Source      string `json:"source"`
-		ArtifactHit bool   `json:"artifact_hit"`
-		Generation  string `json:"generation"`
-		Checksum    string `json:"checksum"`
-		Trigger     string `json:"trigger"`
-		Doubted     bool   `json:"doubted"`
-		Stale       string `json:"stale"`
-		Engine      string `json:"engine"`
-		Tier        string `json:"tier"`
+		Source      string  `json:"source"`
+		ArtifactHit bool    `json:"artifact_hit"`
+		Generation  string  `json:"generation"`
+		Checksum    string  `json:"checksum"`
+		Trigger     string  `json:"trigger"`
+		Doubted     bool    `json:"doubted"`
+		Stale       string  `json:"stale"`
+		Engine      string  `json:"engine"`
+		Tier        string  `json:"tier"`
+		BuildMs     float64 `json:"build_ms"`
 		Selection   struct {
 			Decision string `json:"decision"`
 			Reason   string `json:"reason"`

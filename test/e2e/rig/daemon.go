@@ -58,7 +58,10 @@ func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	d := &Daemon{T: t, Dir: t.TempDir(), Args: args, Output: NewOutput(t), HTTP: apitest.Client(t)}
 	d.share()
 	d.HTTP.Timeout = Patience
-	d.Env = append(append(Environment(d.Dir), "RECURGENT_NATIVE="+cmp.Or(os.Getenv("X_NATIVE"), "off")), env...) // builds take the processor from other tests
+	if slices.Contains(args, "--engine=go") {
+		env = append(env, compiles(t)...)
+	}
+	d.Env = append(append(Environment(d.Dir), "RECURGENT_NATIVE=off"), env...) // builds take the processor from other tests
 	if slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, Compiler+"=") }) {
 		program, err := buildCompiled()
 		if err != nil {
@@ -105,7 +108,7 @@ func StartAheadIn(t *testing.T, m *Model, env []string, args ...string) (d *Daem
 
 // Environment is one in which nothing of the tester's counts: state, home and configuration are below dir.
 func Environment(dir string) []string {
-	env := []string{actAsBinary + "=1", compilerDir + "=" + os.Getenv("X_COMPILER_DIR"), "RECURGENT_ENGINE=" + cmp.Or(os.Getenv("X_ENGINE"), "auto"), "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
+	env := []string{actAsBinary + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
 	programs, err := buildRunner()
 	if err != nil {
 		panic(err)

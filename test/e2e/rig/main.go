@@ -25,8 +25,11 @@ const ClockFile = "RECURGENTD_TEST_CLOCK"
 // StopTime is the variable that has a daemon under test take that long for a clean stop, such as "10m".
 const StopTime = "RECURGENTD_TEST_STOP_TIME"
 
-// compilerDir is the variable that names the directory in which all daemons under test keep what they compile.
-const compilerDir = "RECURGENTD_TEST_COMPILER_DIR"
+// compilerDir and goCache are the variables that name the directory in which all daemons under test keep what they compile, and the go command's cache.
+const (
+	compilerDir = "RECURGENTD_TEST_COMPILER_DIR"
+	goCache     = "RECURGENTD_TEST_GOCACHE"
+)
 
 // Binary is the variable that names the binary to start a daemon from, one that Named made.
 const Binary = "RECURGENTD_TEST_BINARY"
@@ -69,7 +72,7 @@ func Main(m *testing.M) {
 		if dir, ok := os.LookupEnv(Compiler); ok {
 			sh.Native = compiler{dir, os.Getenv(compiledFile)}
 		}
-		sh.CompilerDir = os.Getenv(compilerDir)
+		sh.CompilerDir, sh.GoCache = os.Getenv(compilerDir), os.Getenv(goCache)
 		useRunner()
 		os.Exit(cli.Main(sh, os.Args[1:]))
 	}

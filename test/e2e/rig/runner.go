@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/embedded"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
@@ -66,6 +67,19 @@ func buildPrograms(packages ...string) error {
 		return fmt.Errorf("%v are not built: %w\n%s", packages, err, said)
 	}
 	return nil
+}
+
+// compiles returns what a daemon has in its environment that compiles all programs: the daemons of a test binary share what they compile.
+func compiles(t *testing.T) []string {
+	t.Helper()
+	if err := makeProgramDir(); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{compilerDir + "=" + filepath.Join(programDir, "compiled"), goCache + "=" + strings.TrimSpace(string(cache))}
 }
 
 const sandboxes = "github.com/recurgentd/recurgentd/internal/runtime/sandbox"

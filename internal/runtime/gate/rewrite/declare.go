@@ -38,17 +38,36 @@ func (w *writer) declarations() []ast.Decl {
 // variables declares those of a specification, each with its type.
 func (w *writer) variables(spec *ast.ValueSpec) []ast.Decl {
 	var out []ast.Decl
-	for _, id := range spec.Names {
+	for i, id := range spec.Names {
 		if id.Name == "_" {
 			continue
 		}
-		t := spec.Type
-		if t == nil {
-			t = &ast.Ident{NamePos: id.Pos(), Name: w.typeText(w.info.Defs[id].Type())}
+		v := &ast.ValueSpec{Names: []*ast.Ident{{NamePos: id.Pos(), Name: id.Name}}, Type: spec.Type}
+		switch {
+		case v.Type != nil:
+		case len(spec.Values) == len(spec.Names) && w.libraryVariable(spec.Values[i]): // it may have a type that its package keeps to itself, and to read it does nothing
+			v.Values = []ast.Expr{&ast.CallExpr{Fun: &ast.Ident{NamePos: id.Pos(), Name: supportName + ".ZeroOf"}, Args: spec.Values[i : i+1]}}
+		default:
+			v.Type = &ast.Ident{NamePos: id.Pos(), Name: w.typeText(w.info.Defs[id].Type())}
 		}
-		out = append(out, &ast.GenDecl{TokPos: id.Pos(), Tok: token.VAR, Specs: []ast.Spec{&ast.ValueSpec{Names: []*ast.Ident{{NamePos: id.Pos(), Name: id.Name}}, Type: t}}})
+		out = append(out, &ast.GenDecl{TokPos: id.Pos(), Tok: token.VAR, Specs: []ast.Spec{v}})
 	}
 	return out
+}
+
+// libraryVariable reports whether an expression is a variable of another package.
+func (w *writer) libraryVariable(e ast.Expr) bool {
+	s, ok := ast.Unparen(e).(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := s.X.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	_, ok = w.info.Uses[x].(*types.PkgName)
+	_, isVar := w.info.Uses[s.Sel].(*types.Var)
+	return ok && isVar
 }
 
 // setters returns a function for each value of a specification, and notes its name for the value's first variable.

@@ -34,10 +34,10 @@ const (
 	resetName   = prefix + "Reset"
 )
 
-// Unsupported is the reason why a program can only run on the engine.
+// Unsupported is the reason why a program has no text for the compiler.
 type Unsupported string
 
-func (u Unsupported) Error() string { return "no native form: " + string(u) }
+func (u Unsupported) Error() string { return "the program cannot be compiled: " + string(u) }
 
 // Text returns the text of a program, whose syntax tree it changes, and the error is Unsupported. source is the program as it is stored.
 func Text(p *gate.Program, source string) (string, error) {

@@ -101,4 +101,7 @@ func Zero[T any](p *T) {
 	*p = zero
 }
 
+// ZeroOf is the zero value of another one's type.
+func ZeroOf[T any](T) (zero T) { return zero }
+
 var _ serve.Engine = (*engine)(nil)

@@ -23,7 +23,7 @@ export const erased = (c) => c.replayable_code === 'erased';
 export const asked = (c, most) => (erased(c) ? '…' : args(c.args, c.kwargs, most));
 
 /** What a call does, by the type of its newest event. */
-export const stageNames = /** @type {Record<string, string>} */ ({ 'call.queued': 'Waiting for a place', 'call.selected': 'Selected', 'call.forging': 'Forging', 'call.gate': 'Checking the program', 'call.running': 'Running', 'call.attempt_failed': 'Attempt failed', 'call.finished': 'Ended' });
+export const stageNames = /** @type {Record<string, string>} */ ({ 'call.queued': 'Waiting for a place', 'call.selected': 'Selected', 'call.forging': 'Forging', 'call.gate': 'Checking the program', 'call.building': 'Compiling the program', 'call.running': 'Running', 'call.attempt_failed': 'Attempt failed', 'call.finished': 'Ended' });
 
 /** State is how a call ended, with the beginning of its value where a list has it, or that it runs, and how far it is. @param {{of: LogEntry}} p */
 export const State = ({ of }) => html`<${Badge} text=${of.outcome_status} />
