@@ -138,8 +138,10 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	}
 	a.log.Info().Msg(status.String())
 	a.facts = facts{build.Version, o.DataDir, model.Name(), modelName(o), o.Runners, status.Level, o.Durability, "on"}
-	if on, _, why := p.native.On(); !on {
-		a.facts.native = "off: " + why
+	if s := p.native.State(); s.On {
+		a.facts.native += " (" + s.Toolchain + ", " + s.From + ")"
+	} else {
+		a.facts.native = "off: " + s.Why
 	}
 	return nil
 }

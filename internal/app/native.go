@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/embedded"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/seal"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -25,7 +26,7 @@ func NativeDir(dataDir string) string { return filepath.Join(dataDir, store.Deri
 // FindNative returns the toolchain that the setting --native leads to, or why programs are not compiled under that confinement; confined is nil while the confinement is
 // unknown. The error is an *OptionError: a named directory that does not serve.
 func FindNative(setting string, confined *sandbox.Status) (found native.Toolchain, why string, err error) {
-	found, err = native.Find(setting)
+	found, err = native.Find(setting, embedded.Compiler)
 	switch {
 	case setting == native.SettingOff:
 		return found, "--native is off", nil
@@ -53,7 +54,7 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 	if err != nil {
 		return nil, err
 	}
-	to.Why, to.Toolchain = why, found.Version
+	to.Why, to.Toolchain, to.From = why, found.Version, found.From()
 	to.Identity = found.Version + " " + p.build.Version + " " + p.build.Revision
 	if why != "" {
 		return tier.New(to)
@@ -61,6 +62,7 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 	to.Key, err = openDerived(o.DataDir)
 	switch {
 	case err != nil:
+		err = native.Unusable(to.Dir, err)
 	case o.NativeBuilder != nil:
 		to.Builder = o.NativeBuilder
 	default:
@@ -69,13 +71,34 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 		no.Toolchain, no.Dir, no.Key, no.Sources, no.Text, no.Run = found, filepath.Join(to.Dir, nativeCache), to.Key, runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
 		var b *native.Builder
 		if b, err = native.New(no); err == nil {
-			to.Builder = compiler{b}
+			to.Builder, to.Fault = compiler{b}, b.Fault
+			a.prepareNative(found, b)
 		}
 	}
 	if err != nil {
 		to.Why = err.Error()
 	}
 	return tier.New(to)
+}
+
+// prepareNative has the carried compiler ready before the first program wants it. The daemon starts meanwhile.
+func (a *App) prepareNative(found native.Toolchain, b *native.Builder) {
+	if !found.Carried() {
+		return // the packages of an installed one take a minute to compile: that waits for a program
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := b.Prepare(ctx); err != nil && ctx.Err() == nil {
+			a.log.Warn().Err(err).Msg("no program is compiled, and all run on the engine")
+		}
+	}()
+	a.onStop("the compiler", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
 }
 
 // nativeCache is the directory of the builder below NativeDir.
