@@ -1,4 +1,4 @@
-// Command licences writes one text with the licences of everything that a Go binary is built from: its modules, Go itself, and third-party code in the
+// Command licences writes one text with the licences of everything that a Go binary is built from: its modules, Go itself with its compiler, and third-party code in the
 // checkout. It fails if one of them lacks a licence.
 //
 //	licences BINARY >THIRD_PARTY_LICENCES.txt
@@ -68,7 +68,8 @@ func places(info *debug.BuildInfo) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []place{{"Go " + strings.TrimPrefix(info.GoVersion, "go"), root}}
+	// The binary holds Go's library, and carries its compiler and linker, in which there is one module of another licence file.
+	list := []place{{"Go " + strings.TrimPrefix(info.GoVersion, "go"), root}, {"golang.org/x/telemetry, in Go's tools", filepath.Join(root, "src", "cmd", "vendor", "golang.org", "x", "telemetry")}}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
@@ -105,8 +106,8 @@ func carried(top string) (list []place, err error) {
 	return list, err
 }
 
-// named matches the files that modules have for their licences, and for the notices that these want to be kept.
-var named = regexp.MustCompile(`(?i)^(un)?(licen[cs]es?|copying|notice)([.-].*)?$`)
+// named matches the files that modules have for their licences, also of patents, and for the notices that these want to be kept.
+var named = regexp.MustCompile(`(?i)^(un)?(licen[cs]es?|copying|notice|patents)([.-].*)?$`)
 
 // licencesIn returns the texts of the directory's licences, ordered by file name. It ignores source files.
 func licencesIn(dir string) (texts [][]byte, err error) {

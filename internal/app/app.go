@@ -44,6 +44,7 @@ type App struct {
 	peers    *peerServer // nil without --advertise
 	files    *watched
 	look     func() // at the model, once it serves; nil: none is asked
+	prepare  func() // what programs are compiled with, then; nil: nothing
 
 	failed chan error    // what Serve ended with, unless by Stop; holds one
 	served chan struct{} // closed when Serve has returned; nil until Start
@@ -189,6 +190,9 @@ func (a *App) Start() {
 	f := a.facts
 	a.log.Info().Str("version", f.version).Str("address", a.Addr()).Str("data_dir", f.dataDir).Str("provider", f.provider).
 		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Str("durability", f.durability).Str("native", f.native).Msg("ready")
+	if a.prepare != nil {
+		a.prepare()
+	}
 }
 
 // Failed receives the error when the server ends by itself. Stop is due then, too.

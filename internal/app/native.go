@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -81,22 +82,23 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 	return tier.New(to)
 }
 
-// prepareNative has the carried compiler ready before the first program wants it. The daemon starts meanwhile.
+// prepareNative has the carried compiler made ready as soon as the daemon is, for the first program that wants it: before, it would take the processor from the start.
 func (a *App) prepareNative(found native.Toolchain, b *native.Builder) {
 	if !found.Carried() {
 		return // the packages of an installed one take a minute to compile: that waits for a program
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := b.Prepare(ctx); err != nil && ctx.Err() == nil {
-			a.log.Warn().Err(err).Msg("no program is compiled, and all run on the engine")
-		}
-	}()
+	var under sync.WaitGroup
+	a.prepare = func() {
+		under.Go(func() {
+			if err := b.Prepare(ctx); err != nil && ctx.Err() == nil {
+				a.log.Warn().Err(err).Msg("no program is compiled, and all run on the engine")
+			}
+		})
+	}
 	a.onStop("the compiler", func(context.Context) error {
 		cancel()
-		<-done
+		under.Wait()
 		return nil
 	})
 }

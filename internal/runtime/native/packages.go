@@ -129,19 +129,17 @@ func sumText(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:]) }
 
 // now returns where the files and their directory are now.
 func (p *packages) now(at *beneath.Dir) (map[string]seal.Place, error) {
+	dir, err := at.OpenDir(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
 	places := make(map[string]seal.Place, len(p.list)+1)
-	for i := -1; i < len(p.list); i++ {
-		name, open := ".", at.OpenDir
-		if i >= 0 {
-			name, open = p.list[i].File, func(name string) (*os.File, error) { return at.Open(name, os.O_RDONLY, 0) }
-		}
-		f, err := open(path.Join(p.dir, name))
-		if err != nil {
-			return nil, err
-		}
-		places[name], err = seal.PlaceOf(f)
-		_ = f.Close() // it was only read
-		if err != nil {
+	if places["."], err = seal.PlaceOf(dir); err != nil {
+		return nil, err
+	}
+	for _, x := range p.list {
+		if places[x.File], err = seal.PlaceIn(dir, x.File); err != nil {
 			return nil, err
 		}
 	}
