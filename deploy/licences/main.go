@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -80,12 +81,36 @@ func places(info *debug.BuildInfo) ([]place, error) {
 		}
 		list = append(list, place{m.Path + " " + m.Version, dir})
 	}
+	within, err := packages(info)
+	if err != nil {
+		return nil, err
+	}
 	top, err := output("go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return nil, err
 	}
 	copied, err := carried(top)
-	return append(list, copied...), err
+	return slices.Concat(list, within, copied), err
+}
+
+// packages returns the directories of the packages that have a licence of their own within their module.
+func packages(info *debug.BuildInfo) (list []place, err error) {
+	out, err := output("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{$.ImportPath}} {{$.Dir}} {{.Dir}}{{end}}{{end}}", strings.TrimSuffix(info.Path, ".test"))
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(out) {
+		of := strings.Fields(line)
+		if len(of) != 3 || of[1] == of[2] {
+			continue
+		}
+		if texts, err := licencesIn(of[1]); err != nil {
+			return nil, err
+		} else if len(texts) > 0 {
+			list = append(list, place{of[0], of[1]})
+		}
+	}
+	return list, nil
 }
 
 // carried returns the directories below internal that have a licence of their own, except test data.
