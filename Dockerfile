@@ -1,4 +1,4 @@
-# The image holds one static binary, CA certificates, and its documentation with the licences of what it is built of; it runs as nobody.
+# The image holds one static binary, which carries the compiler of programs, CA certificates, and its documentation with the licences of what it is built of; it runs as nobody.
 #
 #   docker build -t recurgentd .
 #   printf 'me %s\n' "$(openssl rand -hex 24)" >tokens
@@ -17,30 +17,13 @@ COPY api ./api
 COPY cmd ./cmd
 COPY internal ./internal
 COPY scripts/build ./scripts/build
-RUN LDFLAGS="-s -w" scripts/build /out/recurgentd -buildvcs=false
+RUN scripts/build /out/recurgentd -buildvcs=false
 COPY LICENSE README.md CHANGELOG.md /out/doc/
 COPY docs /out/doc/docs
 COPY deploy/licences ./deploy/licences
 RUN go run ./deploy/licences /out/recurgentd >/out/doc/THIRD_PARTY_LICENCES.txt
 # Volumes take over the owner of the directory that they cover.
 RUN mkdir -p /out/data
-
-# The image with the Go toolchain, which compiles programs that are called often: docker build --target native.
-FROM scratch AS native
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build --chown=65532:65532 /out/data /data
-COPY --from=build --chown=65532:65532 /out/data /tmp
-COPY --from=build /usr/local/go /usr/local/go
-COPY --from=build /out/doc /usr/share/doc/recurgentd
-COPY --from=build /out/recurgentd /recurgentd
-USER 65532:65532
-ENV RECURGENT_LISTEN=0.0.0.0:8420 RECURGENT_DATA_DIR=/data RECURGENT_LOG_FORMAT=json RECURGENT_NATIVE=/usr/local/go
-VOLUME /data
-EXPOSE 8420
-STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["/recurgentd", "healthcheck"]
-ENTRYPOINT ["/recurgentd"]
-CMD ["serve"]
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

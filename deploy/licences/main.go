@@ -1,4 +1,4 @@
-// Command licences writes one text with the licences of everything that a Go binary is built from: its modules, Go itself, and third-party code in the
+// Command licences writes one text with the licences of everything that a Go binary is built from: its modules, Go itself with its compiler, and third-party code in the
 // checkout. It fails if one of them lacks a licence.
 //
 //	licences BINARY >THIRD_PARTY_LICENCES.txt
@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -68,7 +69,8 @@ func places(info *debug.BuildInfo) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []place{{"Go " + strings.TrimPrefix(info.GoVersion, "go"), root}}
+	// The binary holds Go's library, and carries its compiler and linker, in which there is one module of another licence file.
+	list := []place{{"Go " + strings.TrimPrefix(info.GoVersion, "go"), root}, {"golang.org/x/telemetry, in Go's tools", filepath.Join(root, "src", "cmd", "vendor", "golang.org", "x", "telemetry")}}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
@@ -79,12 +81,36 @@ func places(info *debug.BuildInfo) ([]place, error) {
 		}
 		list = append(list, place{m.Path + " " + m.Version, dir})
 	}
+	within, err := packages(info)
+	if err != nil {
+		return nil, err
+	}
 	top, err := output("go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return nil, err
 	}
 	copied, err := carried(top)
-	return append(list, copied...), err
+	return slices.Concat(list, within, copied), err
+}
+
+// packages returns the directories of the packages that have a licence of their own within their module.
+func packages(info *debug.BuildInfo) (list []place, err error) {
+	out, err := output("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{$.ImportPath}} {{$.Dir}} {{.Dir}}{{end}}{{end}}", strings.TrimSuffix(info.Path, ".test"))
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(out) {
+		of := strings.Fields(line)
+		if len(of) != 3 || of[1] == of[2] {
+			continue
+		}
+		if texts, err := licencesIn(of[1]); err != nil {
+			return nil, err
+		} else if len(texts) > 0 {
+			list = append(list, place{of[0], of[1]})
+		}
+	}
+	return list, nil
 }
 
 // carried returns the directories below internal that have a licence of their own, except test data.
@@ -105,8 +131,8 @@ func carried(top string) (list []place, err error) {
 	return list, err
 }
 
-// named matches the files that modules have for their licences, and for the notices that these want to be kept.
-var named = regexp.MustCompile(`(?i)^(un)?(licen[cs]es?|copying|notice)([.-].*)?$`)
+// named matches the files that modules have for their licences, also of patents, and for the notices that these want to be kept.
+var named = regexp.MustCompile(`(?i)^(un)?(licen[cs]es?|copying|notice|patents)([.-].*)?$`)
 
 // licencesIn returns the texts of the directory's licences, ordered by file name. It ignores source files.
 func licencesIn(dir string) (texts [][]byte, err error) {

@@ -19,7 +19,7 @@ func TestEverythingHasItsLicence(t *testing.T) {
 	if err := write(&text, binary); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Go 1.", "The Go Authors", "internal/ui/web/vendor\n", "preact", "internal/runtime/recurgent/html/internal/cascadia\n", "Andy Balholm"} {
+	for _, want := range []string{"Go 1.", "The Go Authors", "Additional IP Rights Grant (Patents)", "golang.org/x/telemetry", "internal/ui/web/vendor\n", "preact", "internal/runtime/recurgent/html/internal/cascadia\n", "Andy Balholm"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q", want)
 		}

@@ -44,6 +44,7 @@ type App struct {
 	peers    *peerServer // nil without --advertise
 	files    *watched
 	look     func() // at the model, once it serves; nil: none is asked
+	prepare  func() // what programs are compiled with, then; nil: nothing
 
 	failed chan error    // what Serve ended with, unless by Stop; holds one
 	served chan struct{} // closed when Serve has returned; nil until Start
@@ -138,8 +139,10 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	}
 	a.log.Info().Msg(status.String())
 	a.facts = facts{build.Version, o.DataDir, model.Name(), modelName(o), o.Runners, status.Level, o.Durability, "on"}
-	if on, _, why := p.native.On(); !on {
-		a.facts.native = "off: " + why
+	if s := p.native.State(); s.On {
+		a.facts.native += " (" + s.Toolchain + ", " + s.From + ")"
+	} else {
+		a.facts.native = "off: " + s.Why
 	}
 	return nil
 }
@@ -187,6 +190,9 @@ func (a *App) Start() {
 	f := a.facts
 	a.log.Info().Str("version", f.version).Str("address", a.Addr()).Str("data_dir", f.dataDir).Str("provider", f.provider).
 		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Str("durability", f.durability).Str("native", f.native).Msg("ready")
+	if a.prepare != nil {
+		a.prepare()
+	}
 }
 
 // Failed receives the error when the server ends by itself. Stop is due then, too.

@@ -58,6 +58,7 @@ func (a *App) compileAll(o Options, p *parts, with native.Toolchain) error {
 		return err
 	}
 	b.GoCache = o.GoCache
+	a.prepareNative(with, b)
 	p.compiled = b.Bytes
 	p.pool.UseCompiler(&compiler{b, report.EngineGo + " " + with.Version, fair.NewShare[agent.Owner](int64(o.Builds)), p.metrics})
 	return nil

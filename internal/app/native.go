@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	goruntime "runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/embedded"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/seal"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -27,7 +28,7 @@ func NativeDir(dataDir string) string { return filepath.Join(dataDir, store.Deri
 // FindNative returns the toolchain that the setting --native leads to, or why programs are not compiled under that confinement; confined is nil while the confinement is
 // unknown. The error is an *OptionError: a named directory that does not serve.
 func FindNative(setting string, confined *sandbox.Status) (found native.Toolchain, why string, err error) {
-	found, err = native.Find(setting)
+	found, err = native.Find(setting, embedded.Compiler)
 	switch {
 	case setting == native.SettingOff:
 		return found, "--native is off", nil
@@ -60,13 +61,13 @@ func (a *App) openNative(o Options, p *parts) (*tier.Tier, error) {
 		if why == "" {
 			err = a.compileAll(o, p, found)
 		} else {
-			err = refuse("engine", "go compiles programs, and there is no compiler here: %s; have the go command of %s on PATH, or take auto, which needs none", why, goruntime.Version())
+			err = refuse("engine", "go compiles programs, which cannot be done here: %s; take auto, which needs no compiler", why)
 		}
 		to.Why = "the compiler is the engine"
 		tiers, _ := tier.New(to) // it fails with a builder only
 		return tiers, err
 	}
-	to.Why, to.Toolchain = why, found.Version
+	to.Why, to.Toolchain, to.From = why, found.Version, found.From()
 	to.Identity = found.Version + " " + p.build.Version + " " + p.build.Revision
 	if why != "" {
 		return tier.New(to)
@@ -74,12 +75,14 @@ func (a *App) openNative(o Options, p *parts) (*tier.Tier, error) {
 	to.Key, err = openDerived(o.DataDir)
 	switch {
 	case err != nil:
+		err = native.Unusable(to.Dir, err)
 	case o.NativeBuilder != nil:
 		to.Builder = o.NativeBuilder
 	default:
 		var b *native.Builder
 		if b, err = openBuilder(filepath.Join(to.Dir, nativeCache), o.ProgramCache, p, found, to.Key); err == nil {
-			to.Builder = tierBuilder{b}
+			to.Builder, to.Fault = tierBuilder{b}, b.Fault
+			a.prepareNative(found, b)
 		}
 	}
 	if err != nil {
@@ -95,6 +98,27 @@ func openBuilder(dir string, most Bytes, p *parts, with native.Toolchain, key *s
 	no.Timeout = buildTime
 	no.Toolchain, no.Dir, no.Key, no.Sources, no.Text, no.Run = with, dir, key, runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
 	return native.New(no)
+}
+
+// prepareNative has the carried compiler made ready as soon as the daemon is, for the first program that wants it: before, it would take the processor from the start.
+func (a *App) prepareNative(found native.Toolchain, b *native.Builder) {
+	if !found.Carried() {
+		return // the packages of an installed one take a minute to compile: that waits for a program
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var under sync.WaitGroup
+	a.prepare = func() {
+		under.Go(func() {
+			if err := b.Prepare(ctx); err != nil && ctx.Err() == nil {
+				a.log.Warn().Err(err).Msg("no program can be compiled")
+			}
+		})
+	}
+	a.onStop("the compiler", func(context.Context) error {
+		cancel()
+		under.Wait()
+		return nil
+	})
 }
 
 // nativeCache is the directory of the builder below NativeDir.

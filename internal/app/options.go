@@ -97,7 +97,7 @@ type Options struct {
 	// Durability is always, or interval:DURATION of 1 ms to 1 s.
 	Durability string `name:"durability" env:"RECURGENT_DURABILITY" value:"always|interval:DURATION" help:"when a call's commit is synced to the disk: before its reply, or up to DURATION later; a power cut then takes the calls of the last DURATION"`
 	// Native is the Go toolchain that hot programs are compiled with: auto, off or a GOROOT.
-	Native string `name:"native" env:"RECURGENT_NATIVE" value:"auto|off|GOROOT" help:"compile programs that are called often, with the Go toolchain in that directory; auto looks for the go command, and compiles nothing without it or below sandbox level reduced"`
+	Native string `name:"native" env:"RECURGENT_NATIVE" value:"auto|off|GOROOT" help:"compile programs that are called often: auto takes the Go compiler that the binary carries, or else the toolchain that PATH leads to, GOROOT the one in that directory; without any, and below sandbox level reduced, nothing is compiled"`
 
 	// Policy changes the policy at each start, before anything is served. It is a JSON object, or pairs NAME=VALUE separated by white
 	// space. It overrides changes made while the daemon ran.

@@ -18,6 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
@@ -142,7 +143,13 @@ func checkNative(o Options) finding {
 	if err != nil {
 		return finding{Check: "native", Result: checkFail, Detail: err.Error(), Fix: "name the GOROOT of a Go toolchain, or --native auto"}
 	}
-	f := finding{Check: "native", Result: checkOK, Detail: "programs that are called often are compiled with " + found.Version}
+	f := finding{Check: "native", Result: checkOK, Detail: "programs that are called often are compiled with " + found.Version + ", which is " + found.From()}
+	if why == "" {
+		if err := native.TryDir(o.DataDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			f.Result, why = checkWarn, err.Error()
+			f.Fix = "the directory is that of --data-dir"
+		}
+	}
 	if why != "" {
 		f.Detail = "off, all programs run on the engine: " + why
 	}

@@ -18,7 +18,7 @@ func (r *Runtime) NativeState(a *agent.Artifact) tier.View {
 }
 
 // NativeTier reports whether programs are compiled, with which toolchain, or why not.
-func (r *Runtime) NativeTier() (on bool, toolchain, why string) { return r.o.Native.On() }
+func (r *Runtime) NativeTier() tier.State { return r.o.Native.State() }
 
 // ToolsChanged is called when tools or artifacts were archived, deleted or brought back.
 func (r *Runtime) ToolsChanged() { r.o.Native.ChangedAll(r.o.Namespace) }

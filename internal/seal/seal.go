@@ -17,6 +17,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -107,15 +108,33 @@ func PlaceOf(f *os.File) (Place, error) {
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return Place{}, err
 	}
+	return placeOf(&st, f.Name())
+}
+
+// PlaceIn is PlaceOf for the file of that name in an open directory. Where the name leads to a link, the place is the link's.
+func PlaceIn(dir *os.File, name string) (Place, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return Place{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return placeOf(&st, name)
+}
+
+func placeOf(st *unix.Stat_t, name string) (Place, error) {
 	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
-		return Place{}, &fs.PathError{Op: "use", Path: f.Name(), Err: errors.New("it belongs to somebody else, or others may write to it")}
+		return Place{}, &fs.PathError{Op: "use", Path: name, Err: errors.New("it belongs to somebody else, or others may write to it")}
 	}
 	return Place{st.Ino, st.Ctim.Nano(), st.Size}, nil
 }
 
+// buffers are what files are read into: a start sums up hundreds of them.
+var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
 // SumOf sums up an open file from its start, at most so many bytes.
 func SumOf(f *os.File, most int64) (size int64, sum [sha256.Size]byte, err error) {
+	buffer := buffers.Get().(*[64 << 10]byte)
+	defer buffers.Put(buffer)
 	h := sha256.New()
-	size, err = io.Copy(h, io.NewSectionReader(f, 0, most))
+	size, err = io.CopyBuffer(h, io.NewSectionReader(f, 0, most), buffer[:])
 	return size, [sha256.Size]byte(h.Sum(nil)), err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -22,7 +23,7 @@ const (
 
 // A BuildError is a build that failed. It says nothing about the program that the engine does not know better.
 type BuildError struct {
-	Step string // toolchain, packages, compile or link
+	Step string // toolchain, unpack, packages, compile or link
 	Text string // what the tool wrote, at most 4 KiB
 	Err  error
 }
@@ -53,7 +54,7 @@ func mainText(programs int) string {
 		fmt.Fprintf(&imports, "\tp%d %q\n", i, packagePath(i))
 		fmt.Fprintf(&list, ", p%d.RecurgentNativeProgram", i)
 	}
-	return "package main\n\nimport (\n\tsupport \"" + supportPath + "\"\n" + imports.String() + ")\n\nfunc main() { support.Main(" + list.String()[2:] + ") }\n"
+	return "package main\n\nimport (\n\tsupport \"" + carried.Support + "\"\n" + imports.String() + ")\n\nfunc main() { support.Main(" + list.String()[2:] + ") }\n"
 }
 
 // packagePath is the path of a program's package: "tool", and "tool1" and so on for those behind the first.
@@ -75,7 +76,7 @@ func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest
 	if err != nil {
 		return nil, err
 	}
-	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps}
+	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Env: carried.Settings, Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps}
 	if said, err := b.opts.Run(ctx, tools); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -98,6 +99,14 @@ func (b *Builder) checkToolchain() error {
 	return nil
 }
 
+// tool is the absolute path of the tool.
+func (b *Builder) tool(name string) string {
+	if b.opts.Toolchain.Carried() {
+		return filepath.Join(b.dir(b.packagesDir()), name)
+	}
+	return b.opts.Toolchain.tool(name)
+}
+
 // steps writes what the tools read and returns how they are called: the compiler for each program and for package main, then the linker.
 func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolStep, error) {
 	packages := p.config(filepath.Join("..", "..", b.packagesDir()))
@@ -106,7 +115,7 @@ func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolSte
 	compile := func(path, config, source, text string) {
 		files[source] = text
 		args := []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang", release(b.opts.Toolchain.Version), "-c", "1", "-importcfg", config, "-o", path + ".a", source}
-		out = append(out, wire.ToolStep{Tool: b.opts.Toolchain.tool("compile"), Args: args, Writes: path + ".a"})
+		out = append(out, wire.ToolStep{Tool: b.tool(carried.Compile), Args: args, Writes: path + ".a"})
 		packages += "packagefile " + path + "=" + path + ".a\n"
 	}
 	for i, text := range texts {
@@ -119,7 +128,7 @@ func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolSte
 	files["main.cfg"] = packages
 	compile("main", "main.cfg", "main.go", mainText(len(texts)))
 	files["link.cfg"] = packages
-	out = append(out, wire.ToolStep{Tool: b.opts.Toolchain.tool("link"), Args: []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid=", "-importcfg", "link.cfg", "-o", "program", "main.a"}, Writes: "program"})
+	out = append(out, wire.ToolStep{Tool: b.tool(carried.Link), Args: []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid=", "-importcfg", "link.cfg", "-o", "program", "main.a"}, Writes: "program"})
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, err

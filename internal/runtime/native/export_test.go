@@ -6,7 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 )
 
 // SetText has the builder compile that text, whatever the program, until the returned function is called.
@@ -59,7 +60,7 @@ func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths 
 	}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-export", "-trimpath", "-overlay", overlay, "-f", "{{.ImportPath}}={{.Export}}"}, paths...)...)
 	cmd.Dir = module
-	cmd.Env = append(os.Environ(), strings.Fields(buildFlags)...)
+	cmd.Env = append(os.Environ(), carried.Settings...)
 	out, err := cmd.Output()
 	if err != nil {
 		return err
@@ -69,8 +70,8 @@ func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths 
 	if err != nil {
 		return err
 	}
-	list := slices.DeleteFunc(slices.Clone(b.packages.list), func(p keptPackage) bool {
-		return slices.ContainsFunc(added, func(a keptPackage) bool { return a.Path == p.Path })
+	list := slices.DeleteFunc(slices.Clone(b.packages.list), func(p carried.File) bool {
+		return slices.ContainsFunc(added, func(a carried.File) bool { return a.Path == p.Path })
 	})
 	if err := b.sealPackages(dir, append(list, added...)); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package native builds checked programs with an installed Go toolchain. An executable holds one program and speaks the runner's side of
+// Package native builds checked programs with the Go compiler that the binary carries (package carried), or with an installed Go toolchain. An executable holds one program and speaks the runner's side of
 // package wire, so that the sandbox can run it in the place of an engine runner, and gives the same bytes as the engine.
 //
 // What is compiled is not the program's own text but the text that a runner made of it (package rewrite): clock, randomness and the order of map
@@ -33,7 +33,7 @@ type Options struct {
 	Toolchain Toolchain
 	Dir       string        // of the cache; it is created, and belongs to one Builder at a time
 	Key       *seal.Key     // of the installation
-	Sources   fs.FS         // internal/runtime: the packages that every executable consists of beside its program
+	Sources   fs.FS         // internal/runtime: the packages that every executable consists of beside its program; the carried toolchain needs none
 	MaxBytes  int64         // that the executables in Dir may take together; the least recently used go first
 	Timeout   time.Duration // of one build
 	Memory    int64         // bytes of data that each process of a build may have
@@ -71,11 +71,13 @@ type Builder struct {
 	pruning   sync.Mutex   // held while the cache is pruned
 	preparing sync.Mutex   // held while what executables share is made
 	packages  *packages    // what executables share, verified; nil before the first build; guarded by preparing
+
+	fault atomic.Pointer[error] // of the last time that these were made ready
 }
 
 // New returns a Builder and removes what an earlier one left unfinished in Dir. It builds nothing yet.
 func New(o Options) (*Builder, error) {
-	if o.Toolchain.Root == "" || o.Dir == "" || o.Key == nil || o.Sources == nil || o.Text == nil || o.Run == nil || o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
+	if o.Toolchain.Version == "" || o.Dir == "" || o.Key == nil || o.Sources == nil || o.Text == nil || o.Run == nil || o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
 		return nil, errors.New("native: Toolchain, Dir, Key, Sources, Text, Run, MaxBytes, Timeout and Memory must be set")
 	}
 	dir, err := filepath.Abs(o.Dir)
@@ -87,19 +89,19 @@ func New(o Options) (*Builder, error) {
 	if b.version, err = b.supportVersion(); err != nil {
 		return nil, fmt.Errorf("native: the sources: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return nil, err
+	if err = os.MkdirAll(dir, 0o711); err == nil {
+		b.at, err = beneath.Open(dir)
 	}
-	if b.at, err = beneath.Open(dir); err != nil {
-		return nil, err
+	if err == nil {
+		err = b.layOut()
 	}
-	if err := b.layOut(); err != nil {
-		return nil, err
+	if err == nil {
+		err = b.dropUnfinished()
 	}
-	if err := b.dropUnfinished(); err != nil {
-		return nil, err
+	if err == nil {
+		err = b.prune("")
 	}
-	return b, b.prune("")
+	return b, Unusable(dir, err)
 }
 
 // layOut makes the directories. The user of the tools goes through them from one to another, and can list none.
@@ -123,8 +125,8 @@ func (b *Builder) layOut() error {
 
 func (b *Builder) dir(name string) string { return filepath.Join(b.opts.Dir, name) }
 
-// Build returns the executable of a program: the one in the cache, or a new one. It waits for the same build where that is under way. The error is a *BuildError, that of
-// Text, or that of ctx; after each of them the program runs on the engine as before. It may be called concurrently.
+// Build returns the executable of a program: the one in the cache, or a new one. It waits for the same build where that is under way. The error is a *BuildError, a
+// *DirError, that of Text, or that of ctx; after each of them the program runs on the engine as before. It may be called concurrently.
 func (b *Builder) Build(ctx context.Context, source string) (*Executable, error) {
 	text, err := b.opts.Text(ctx, source)
 	if err != nil {

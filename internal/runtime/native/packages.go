@@ -13,22 +13,15 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/beneath"
+	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
-// packages are the compiled packages that executables are linked of, as they were when their seal was checked.
+// packages are the compiled packages that executables are linked of, and the carried tools, as they were when their digests were checked.
 type packages struct {
 	dir    string // below the cache
-	list   []keptPackage
+	list   []carried.File
 	places map[string]seal.Place // of the files, and of the directory under "."
-}
-
-// A keptPackage is a compiled package.
-type keptPackage struct {
-	Path   string `json:"path"` // as programs import it
-	File   string `json:"file"`
-	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"`
 }
 
 // sealedPackages is the file that lists the packages.
@@ -43,7 +36,7 @@ const (
 )
 
 // keepPackages copies the archives out of the go command's cache, given a line "path=archive" for each.
-func keepPackages(list, dir string) (kept []keptPackage, err error) {
+func keepPackages(list, dir string) (kept []carried.File, err error) {
 	// The user of the tools reads them, whatever the umask is.
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 		return nil, err
@@ -54,7 +47,7 @@ func keepPackages(list, dir string) (kept []keptPackage, err error) {
 			continue
 		}
 		data, err := os.ReadFile(archive)
-		p := keptPackage{Path: path, File: strings.ReplaceAll(path, "/", "_") + ".a", Size: int64(len(data)), SHA256: sumText(sha256.Sum256(data))}
+		p := carried.File{Path: path, File: carried.ArchiveName(path), Size: int64(len(data)), SHA256: sumText(sha256.Sum256(data))}
 		if err == nil {
 			to := filepath.Join(dir, p.File)
 			err = errors.Join(os.WriteFile(to, data, 0o644), os.Chmod(to, 0o644))
@@ -68,7 +61,7 @@ func keepPackages(list, dir string) (kept []keptPackage, err error) {
 }
 
 // sealPackages writes the list.
-func (b *Builder) sealPackages(dir string, kept []keptPackage) error {
+func (b *Builder) sealPackages(dir string, kept []carried.File) error {
 	list, err := json.Marshal(kept)
 	if err != nil {
 		return err
@@ -80,28 +73,19 @@ func (b *Builder) sealPackages(dir string, kept []keptPackage) error {
 	return os.WriteFile(filepath.Join(dir, packagesFile), text, 0o644)
 }
 
-// readPackages returns the packages in a directory of the cache. Each of them is what the sealed list says.
-func (b *Builder) readPackages(dir string) (*packages, error) {
-	text, err := b.at.ReadFile(path.Join(dir, packagesFile))
-	if err != nil {
-		return nil, err
-	}
-	var sealed sealedPackages
-	p := &packages{dir: dir}
-	if err := json.Unmarshal(text, &sealed); err != nil {
-		return nil, err
-	}
-	if !seal.Fits(sealed.Seal, b.opts.Key.SealText(packagesKind, b.packagesDir(), sealed.Packages)) {
-		return nil, errSeal
-	}
-	if err := json.Unmarshal(sealed.Packages, &p.list); err != nil {
+// readPackages returns the packages in a directory of the cache. Each of them is what the pack says, or the sealed list.
+func (b *Builder) readPackages(dir string) (p *packages, err error) {
+	p = &packages{dir: dir}
+	if pack := b.opts.Toolchain.pack; pack != nil {
+		p.list = pack.Files
+	} else if p.list, err = b.sealedList(dir); err != nil {
 		return nil, err
 	}
 	if p.places, err = p.now(b.at); err != nil {
 		return nil, err
 	}
 	for _, x := range p.list {
-		if err := x.verify(b.at, dir); err != nil {
+		if err := verifyFile(b.at, dir, x); err != nil {
 			return nil, err
 		}
 	}
@@ -111,8 +95,24 @@ func (b *Builder) readPackages(dir string) (*packages, error) {
 	return p, nil
 }
 
-// verify sums up the file.
-func (x *keptPackage) verify(at *beneath.Dir, dir string) error {
+// sealedList returns the packages that the go command has compiled into the directory.
+func (b *Builder) sealedList(dir string) (list []carried.File, err error) {
+	text, err := b.at.ReadFile(path.Join(dir, packagesFile))
+	if err != nil {
+		return nil, err
+	}
+	var sealed sealedPackages
+	if err := json.Unmarshal(text, &sealed); err != nil {
+		return nil, err
+	}
+	if !seal.Fits(sealed.Seal, b.opts.Key.SealText(packagesKind, b.packagesDir(), sealed.Packages)) {
+		return nil, errSeal
+	}
+	return list, json.Unmarshal(sealed.Packages, &list)
+}
+
+// verifyFile sums up the file.
+func verifyFile(at *beneath.Dir, dir string, x carried.File) error {
 	f, err := at.Open(path.Join(dir, x.File), os.O_RDONLY, 0)
 	if err != nil {
 		return err
@@ -129,19 +129,17 @@ func sumText(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:]) }
 
 // now returns where the files and their directory are now.
 func (p *packages) now(at *beneath.Dir) (map[string]seal.Place, error) {
+	dir, err := at.OpenDir(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
 	places := make(map[string]seal.Place, len(p.list)+1)
-	for i := -1; i < len(p.list); i++ {
-		name, open := ".", at.OpenDir
-		if i >= 0 {
-			name, open = p.list[i].File, func(name string) (*os.File, error) { return at.Open(name, os.O_RDONLY, 0) }
-		}
-		f, err := open(path.Join(p.dir, name))
-		if err != nil {
-			return nil, err
-		}
-		places[name], err = seal.PlaceOf(f)
-		_ = f.Close() // it was only read
-		if err != nil {
+	if places["."], err = seal.PlaceOf(dir); err != nil {
+		return nil, err
+	}
+	for _, x := range p.list {
+		if places[x.File], err = seal.PlaceIn(dir, x.File); err != nil {
 			return nil, err
 		}
 	}
@@ -166,6 +164,9 @@ func (p *packages) unchanged(at *beneath.Dir) bool {
 func (p *packages) config(dir string) string {
 	var out bytes.Buffer
 	for _, x := range p.list {
+		if x.Path == "" {
+			continue // a tool
+		}
 		fmt.Fprintf(&out, "packagefile %s=%s/%s\n", x.Path, dir, x.File)
 	}
 	return out.String()

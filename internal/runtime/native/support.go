@@ -11,26 +11,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 )
 
 const (
 	modulePath  = "github.com/recurgentd/recurgentd"
 	sourcesPath = modulePath + "/internal/runtime"
-	supportPath = sourcesPath + "/native/support"
 )
-
-// buildFlags change what the toolchain makes of the same source, so they belong to the version.
-const buildFlags = "GOAMD64=v1 CGO_ENABLED=0"
 
 // supportVersion names what an executable holds beside its program: our packages, those of the toolchain, the way of building.
 func (b *Builder) supportVersion() (string, error) {
 	h := sha256.New()
-	fmt.Fprint(h, b.opts.Toolchain.Version, "\n", buildFlags, "\n", mainText(1))
+	fmt.Fprint(h, b.opts.Toolchain.Version, "\n", carried.Settings, "\n", mainText(1))
+	if pack := b.opts.Toolchain.pack; pack != nil {
+		fmt.Fprintln(h, pack.Digest)
+		return hex.EncodeToString(h.Sum(nil))[:16], nil
+	}
 	err := b.eachSource(func(name string, data []byte) error {
 		fmt.Fprintln(h, name, len(data))
 		h.Write(data)
@@ -71,20 +72,56 @@ func (b *Builder) eachSource(visit func(name string, data []byte) error) error {
 
 func (b *Builder) packagesDir() string { return "packages-" + b.version }
 
-// prepare compiles what all executables share, once for each version: our packages, and those of the toolchain that programs may import. No
-// program is involved. Those that an earlier process has compiled are taken if their seal fits.
-func (b *Builder) prepare(ctx context.Context) (err error) {
+// makeReady makes ready what all executables share, once for each version: the tools and packages that the binary carries, or, with an installed toolchain, our packages and those of the
+// toolchain that programs may import, compiled. No program is involved. What an earlier process has made ready is taken if its digests fit.
+func (b *Builder) makeReady(ctx context.Context) error {
 	if b.packages != nil && b.packages.unchanged(b.at) {
 		return nil
 	}
-	if b.packages, err = b.readPackages(b.packagesDir()); err == nil {
-		return nil
+	b.packages = nil
+	p, err := b.readPackages(b.packagesDir())
+	if err != nil {
+		p, err = b.renew(ctx)
 	}
+	if err == nil && b.opts.Toolchain.Carried() {
+		err = executable(b.tool(carried.Compile))
+	}
+	if err == nil {
+		b.packages = p
+	}
+	return err
+}
+
+// renew makes them anew and puts them in the place of what is there.
+func (b *Builder) renew(ctx context.Context) (*packages, error) {
 	work, err := os.MkdirTemp(b.dir("tmp"), "packages-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(work)
+	ready := filepath.Join(work, "ready")
+	if pack := b.opts.Toolchain.pack; pack != nil {
+		err = pack.Unpack(ctx, ready)
+	} else {
+		err = b.compilePackages(ctx, work, ready)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p, err := b.readPackages(b.packagesDir()); err == nil {
+		return p, nil // another process was faster
+	}
+	if err := b.dropPackages(); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(ready, b.dir(b.packagesDir())); err != nil {
+		return nil, err
+	}
+	return b.readPackages(b.packagesDir())
+}
+
+// compilePackages has the go command compile the packages, into a new directory.
+func (b *Builder) compilePackages(ctx context.Context, work, ready string) error {
 	if err := b.writeSources(work); err != nil {
 		return err
 	}
@@ -92,7 +129,6 @@ func (b *Builder) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	ready := filepath.Join(work, "ready")
 	kept, err := keepPackages(list, ready)
 	if err == nil {
 		err = b.sealPackages(ready, kept)
@@ -100,17 +136,7 @@ func (b *Builder) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := b.checkToolchain(); err != nil {
-		return err
-	}
-	if err := b.dropPackages(); err != nil {
-		return err
-	}
-	if err := os.Rename(ready, b.dir(b.packagesDir())); err != nil {
-		return err
-	}
-	b.packages, err = b.readPackages(b.packagesDir())
-	return err
+	return b.checkToolchain()
 }
 
 func (b *Builder) writeSources(work string) error {
@@ -129,13 +155,11 @@ func (b *Builder) writeSources(work string) error {
 
 // listPackages compiles the packages and returns a line "path=archive" for each.
 func (b *Builder) listPackages(ctx context.Context, work string) (string, error) {
-	args := []string{"list", "-export", "-deps", "-trimpath", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", supportPath}
-	for _, p := range allow.Packages() {
-		args = append(args, allow.TruePath(p.Path))
-	}
+	args := []string{"list", "-export", "-deps", "-trimpath", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"}
+	args = append(args, carried.Packages()...)
 	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.Toolchain.Root, "bin", "go"), args...)
 	cmd.Dir = filepath.Join(work, "module")
-	cmd.Env = append(strings.Fields(buildFlags), "HOME="+work, "GOCACHE="+cmp.Or(b.GoCache, filepath.Join(work, "cache")), "GOPATH="+filepath.Join(work, "gopath"), "GOTMPDIR="+work, "TMPDIR="+work,
+	cmd.Env = append(slices.Clone(carried.Settings), "HOME="+work, "GOCACHE="+cmp.Or(b.GoCache, filepath.Join(work, "cache")), "GOPATH="+filepath.Join(work, "gopath"), "GOTMPDIR="+work, "TMPDIR="+work,
 		"GOROOT="+b.opts.Toolchain.Root, "GOENV=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on", "GOMAXPROCS=1")
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -8,40 +8,77 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 )
 
 // Settings of Find that name no directory.
 const (
-	SettingAuto = "auto" // the toolchain that PATH leads to, where it fits
+	SettingAuto = "auto" // the one that the binary carries; without one that which PATH leads to, where it fits
 	SettingOff  = "off"
 )
 
 // ErrOff says that there is no native tier, and wraps the reason where auto found no toolchain that fits.
 var ErrOff = errors.New("the native tier is off")
 
-// A Toolchain is an installed Go toolchain of the Go version that the engine follows.
+// A Toolchain compiles and links: an installed Go toolchain of the Go version that the engine follows, or what the binary carries of one.
 type Toolchain struct {
-	Root    string // GOROOT, absolute
-	Version string // as in its VERSION file: go1.26.8
+	Root    string // GOROOT, absolute; "" for the carried one
+	Version string // of Go: go1.26.8
+
+	pack *carried.Pack // nil for an installed one
 }
 
-// Find returns the toolchain that a setting means: SettingAuto, SettingOff or a GOROOT. The error matches ErrOff for SettingOff and where
+// From says where it is from: carried or installed.
+func (t Toolchain) From() string {
+	if t.Carried() {
+		return "carried"
+	}
+	return "installed"
+}
+
+// Carried reports whether the binary carries it.
+func (t Toolchain) Carried() bool { return t.pack != nil }
+
+// Find returns the toolchain that a setting means: SettingAuto, SettingOff or a GOROOT. The binary carries that pack, or "". The error matches ErrOff for SettingOff and where
 // SettingAuto finds none; a GOROOT that does not serve is any other error. It runs nothing.
-func Find(setting string) (Toolchain, error) {
+func Find(setting, pack string) (t Toolchain, err error) {
 	switch setting {
 	case SettingOff:
-		return Toolchain{}, ErrOff
+		return t, ErrOff
 	case SettingAuto, "":
-		root, err := rootOnPath()
-		if err == nil {
-			var t Toolchain
-			if t, err = toolchainAt(root); err == nil {
-				return t, nil
-			}
+		if t, err = findAuto(pack); err != nil {
+			err = fmt.Errorf("%w: %w", ErrOff, err)
 		}
-		return Toolchain{}, fmt.Errorf("%w: %w", ErrOff, err)
+		return t, err
 	}
 	return toolchainAt(setting)
+}
+
+func findAuto(pack string) (Toolchain, error) {
+	if pack != "" {
+		return toolchainIn(pack)
+	}
+	root, err := rootOnPath()
+	if err != nil {
+		return Toolchain{}, err
+	}
+	return toolchainAt(root)
+}
+
+// toolchainIn opens the carried toolchain. It is the one that the daemon itself was built with.
+func toolchainIn(pack string) (Toolchain, error) {
+	if err := platform(runtime.GOOS, runtime.GOARCH); err != nil {
+		return Toolchain{}, err
+	}
+	p, err := carried.Open(pack)
+	if err != nil {
+		return Toolchain{}, err
+	}
+	if own, _, _ := strings.Cut(runtime.Version(), " "); p.Go != own || p.System != runtime.GOOS || p.Processor != runtime.GOARCH {
+		return Toolchain{}, fmt.Errorf("the carried compiler is of %s for %s on %s, and must be of %s", p.Go, p.System, p.Processor, own)
+	}
+	return Toolchain{Version: p.Go, pack: p}, nil
 }
 
 // rootOnPath returns the GOROOT of the go command on PATH: bin/go stands in it.
@@ -92,8 +129,11 @@ func platform(system, processor string) error {
 	return nil
 }
 
-// unchanged returns an error where the directory no longer holds the toolchain that Find returned. Packages and executables of two toolchains must not be mixed.
+// unchanged returns an error where the directory of an installed toolchain no longer holds the toolchain that Find returned. Packages and executables of two toolchains must not be mixed.
 func (t Toolchain) unchanged() error {
+	if t.Carried() {
+		return nil // its files are checked with the packages
+	}
 	now, err := toolchainAt(t.Root)
 	if err == nil && now.Version != t.Version {
 		err = fmt.Errorf("%s holds %.40q now", t.Root, now.Version)

@@ -11,21 +11,21 @@ import (
 )
 
 func TestFind(t *testing.T) {
-	found, err := Find(SettingAuto)
+	found, err := Find(SettingAuto, "")
 	if err != nil {
 		t.Fatalf("tests run with a toolchain: %v", err)
 	}
-	if again, err := Find(found.Root); err != nil || again != found {
+	if again, err := Find(found.Root, ""); err != nil || again != found {
 		t.Errorf("the toolchain by its directory: got %v %v, want %v", again, err, found)
 	}
-	if _, err := Find(SettingOff); !errors.Is(err, ErrOff) {
+	if _, err := Find(SettingOff, ""); !errors.Is(err, ErrOff) {
 		t.Errorf("off: got %v", err)
 	}
-	if _, err := Find(t.TempDir()); err == nil || errors.Is(err, ErrOff) {
+	if _, err := Find(t.TempDir(), ""); err == nil || errors.Is(err, ErrOff) {
 		t.Errorf("a directory without a toolchain: got %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if _, err := Find(SettingAuto); !errors.Is(err, ErrOff) {
+	if _, err := Find(SettingAuto, ""); !errors.Is(err, ErrOff) {
 		t.Errorf("without a go command: got %v", err)
 	}
 }
@@ -44,7 +44,7 @@ func TestFindOtherRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := Find(root)
+		_, err := Find(root, "")
 		if (err == nil) != fits {
 			t.Errorf("version %q: got %v", version, err)
 		}

@@ -137,17 +137,16 @@ type NativeTier struct {
 	State     string `json:"state"`               // on or off
 	Why       string `json:"why,omitempty"`       // of off
 	Toolchain string `json:"toolchain,omitempty"` // of on: its Go version
+	From      string `json:"from,omitempty"`      // of on: carried or installed
 }
 
 // Version returns what this daemon is and what confinement was observed at the start.
 func (o *Operator) Version() VersionInfo {
 	p := o.calls.Policy()
-	tier, compiles := sandbox.TierEngine, NativeTier{State: "on"}
-	on, toolchain, why := o.calls.NativeTier()
-	if compiles.Toolchain = toolchain; on {
-		tier = sandbox.TierNative
-	} else {
-		compiles = NativeTier{State: "off", Why: why}
+	native := o.calls.NativeTier()
+	tier, compiles := sandbox.TierNative, NativeTier{State: "on", Toolchain: native.Toolchain, From: native.From}
+	if !native.On {
+		tier, compiles = sandbox.TierEngine, NativeTier{State: "off", Why: native.Why}
 	}
 	return VersionInfo{Name: "recurgentd", Version: o.o.Version, Revision: o.o.Revision, ToolstoreSchema: agent.SchemaVersion,
 		PromptVersion: prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider, GoVersion: goruntime.Version(),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
@@ -80,7 +81,7 @@ func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wi
 	if err != nil {
 		return nil, err
 	}
-	l := wire.Launch{Confine: *confinement, Args: append([]string{step.Tool}, step.Args...), Env: []string{fmt.Sprintf("GOMEMLIMIT=%d", t.Memory*3/4), runnerProcs},
+	l := wire.Launch{Confine: *confinement, Args: append([]string{step.Tool}, step.Args...), Env: append(slices.Clone(t.Env), fmt.Sprintf("GOMEMLIMIT=%d", t.Memory*3/4), runnerProcs),
 		Dir: wire.ToolDirFD, Keep: wire.AnswerFD}
 	r, err := p.launch(l, files, reasonTools)
 	if err != nil {

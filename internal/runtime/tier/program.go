@@ -245,8 +245,8 @@ func (p *Program) View() View {
 
 // View returns the state of a method's program.
 func (t *Tier) View(k Key) View {
-	if on, _, why := t.On(); !on {
-		return View{State: States[off], Why: "the native tier is off: " + why}
+	if t == nil || t.o.Builder == nil {
+		return View{State: States[off], Why: "the native tier is off: " + t.State().Why}
 	}
 	if p := (*t.programs.Load())[k]; p != nil {
 		return p.View()

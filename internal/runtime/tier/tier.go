@@ -60,12 +60,14 @@ type Sources func(ctx context.Context, of agent.Namespace) (s Source, done func(
 
 // Options configures a Tier.
 type Options struct {
-	Builder   Builder   // nil: the tier is off
-	Why       string    // why there is no Builder, in words
-	Toolchain string    // its Go version, for people
-	Identity  string    // of toolchain and daemon: verdicts that another one reached do not count
-	Dir       string    // for verdicts and differences; it is created when it is needed
-	Key       *seal.Key // of the installation, which verdicts are sealed with; required with a Builder
+	Builder   Builder      // nil: the tier is off
+	Why       string       // why there is no Builder, in words
+	Toolchain string       // its Go version, for people
+	From      string       // carried or installed
+	Fault     func() error // why nothing can be compiled at present; nil, or returning nil, where something can
+	Identity  string       // of toolchain and daemon: verdicts that another one reached do not count
+	Dir       string       // for verdicts and differences; it is created when it is needed
+	Key       *seal.Key    // of the installation, which verdicts are sealed with; required with a Builder
 
 	Box     sandbox.Sandbox
 	Metrics *telemetry.Metrics
@@ -152,17 +154,6 @@ func (t *Tier) Stop() {
 	if t.done != nil {
 		<-t.done
 	}
-}
-
-// On reports whether programs are compiled at all, with which toolchain, or why not.
-func (t *Tier) On() (on bool, toolchain, why string) {
-	switch {
-	case t == nil:
-		return false, "", "this daemon has no native tier"
-	case t.o.Builder == nil:
-		return false, "", t.o.Why
-	}
-	return true, t.o.Toolchain, ""
 }
 
 // Program returns the state of a program, nil while the tier is off.

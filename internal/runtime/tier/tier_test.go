@@ -596,8 +596,8 @@ func TestOff(t *testing.T) {
 		}
 		x.Changed("", "r", "m")
 		x.Stop()
-		if on, _, why := x.On(); on || why == "" {
-			t.Errorf("on %t: %q", on, why)
+		if s := x.State(); s.On || s.Why == "" {
+			t.Errorf("got %+v", s)
 		}
 	}
 	if v := off.View(Key{}); v.State != "off" || !strings.Contains(v.Why, "no go command") {

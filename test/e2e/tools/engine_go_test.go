@@ -2,7 +2,6 @@ package tools
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -36,10 +35,10 @@ func goCases() map[string]goCase {
 
 // With --engine go the compiler makes an executable of each program at its first call. From then on that answers, also after a restart, and is made again where it is gone.
 func TestEngineGo(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("no go command")
+	if testing.Short() {
+		t.Skip("long: compiles the packages that programs import")
 	}
+	t.Parallel()
 	s := rig.Script{}
 	for method, c := range goCases() {
 		s["compiled."+method] = []any{c.source}

@@ -21,7 +21,7 @@ func TestRealToolchain(t *testing.T) {
 		t.Skip("long: compiles the standard library")
 	}
 	t.Parallel()
-	if _, err := native.Find(native.SettingAuto); err != nil {
+	if _, err := native.Find(native.SettingAuto, ""); err != nil {
 		t.Fatalf("tests run with a toolchain: %v", err)
 	}
 	source := rig.Program("\tn, _ := call.Args[0].(float64)\n\tseen := map[int]int{}\n\tsum := 0\n\tfor i := range int(n) * 1000 {\n\t\tseen[i%7] += i\n\t\tsum ^= i * 31\n\t}\n"+

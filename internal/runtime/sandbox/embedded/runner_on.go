@@ -1,4 +1,4 @@
-//go:build embedrunner && linux
+//go:build embedded && linux
 
 package embedded
 

@@ -13,6 +13,7 @@ type ToolStep struct {
 type Tools struct {
 	Dir    string   // the working directory
 	Read   []string // other directories that they may read
+	Env    []string // more of their environment, which holds the bounds of the Go runtime alone
 	Memory int64    // bytes of data that each may have
 	CPU    int64    // seconds of processor time that each may use
 	File   int64    // bytes of the file that it writes

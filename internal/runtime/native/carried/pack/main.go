@@ -1,0 +1,66 @@
+// Command pack writes the pack that a daemon for the system and processor carries (package carried): the tools in a directory, and the packages of this module and of the standard library that programs
+// are linked with. It compiles these packages, with the go command.
+//
+//	pack SYSTEM PROCESSOR TOOLS >FILE
+//
+// scripts/build runs it.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "pack:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 3 {
+		return errors.New("give system, processor and directory of the tools")
+	}
+	x := carried.Index{System: args[0], Processor: args[1]}
+	env := append(os.Environ(), append(carried.Settings, "GOOS="+x.System, "GOARCH="+x.Processor, "GOEXPERIMENT=")...)
+	version, err := goCommand(env, "env", "GOVERSION")
+	if err != nil {
+		return err
+	}
+	x.Go = strings.TrimSpace(version)
+	sources := []carried.Source{{File: carried.Compile, From: filepath.Join(args[2], carried.Compile)}, {File: carried.Link, From: filepath.Join(args[2], carried.Link)}}
+	// As the daemon is built by scripts/build, so that most is compiled once for both.
+	list, err := goCommand(env, append([]string{"list", "-export", "-deps", "-trimpath", "-gcflags=all=-dwarf=false", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"}, carried.Packages()...)...)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(list) {
+		path, archive, _ := strings.Cut(strings.TrimSpace(line), "=")
+		sources = append(sources, carried.Archive(path, archive))
+	}
+	return carried.Write(os.Stdout, x, sources)
+}
+
+func goCommand(env []string, args ...string) (string, error) {
+	name := os.Getenv("GO")
+	if name == "" {
+		name = "go"
+	}
+	cmd := exec.Command(name, args...) //nolint:gosec,noctx // the commands are written above
+	cmd.Env = env
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", name, args[0], err, said.Bytes())
+	}
+	return string(out), nil
+}

@@ -1,0 +1,97 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A DirError says why nothing can be compiled in the directory, and what to do.
+type DirError struct {
+	Dir string
+	Fix string // "" where nothing is known
+	Err error
+}
+
+func (e *DirError) Error() string {
+	text := fmt.Sprintf("programs cannot be compiled in %s: %v", e.Dir, e.Err)
+	if e.Fix != "" {
+		text += "; " + e.Fix
+	}
+	return text
+}
+
+func (e *DirError) Unwrap() error { return e.Err }
+
+var errNoExec = errors.New("no file there can be executed")
+
+// Unusable returns the error of a directory that cannot be used, with what to do about it. Other errors, and nil, it returns as they are.
+func Unusable(dir string, err error) error {
+	if _, is := errors.AsType[*DirError](err); is || err == nil {
+		return err
+	}
+	fix := ""
+	switch {
+	case errors.Is(err, errNoExec):
+		fix = "mount its file system without noexec, or name a data directory elsewhere"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		fix = "free 200 MB there"
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		fix = "let the daemon write there, or name another data directory"
+	default:
+		return err
+	}
+	return &DirError{dir, fix, err}
+}
+
+// TryDir returns why no file in the directory, which exists, could be executed; nil where one could.
+func TryDir(dir string) error {
+	f, err := os.CreateTemp(dir, ".execute-*")
+	if err != nil {
+		return Unusable(dir, err)
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(f.Chmod(0o500), f.Close()); err != nil {
+		return Unusable(dir, err)
+	}
+	return Unusable(dir, executable(f.Name()))
+}
+
+// executable returns an error where the file, which everybody may execute, lies on a file system from which nothing is executed.
+func executable(path string) error {
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return fmt.Errorf("%w: %w", errNoExec, err)
+	}
+	return nil
+}
+
+// Prepare makes ready what all executables share, which the first build does otherwise. The errors are those of Build. It may be called concurrently.
+func (b *Builder) Prepare(ctx context.Context) error {
+	_, err := b.shared(ctx)
+	return err
+}
+
+// Fault returns why nothing can be built at present, nil where something can as far as is known. It may be called concurrently, and waits for nothing.
+func (b *Builder) Fault() error {
+	if fault := b.fault.Load(); fault != nil {
+		return *fault
+	}
+	return nil
+}
+
+// prepare is Prepare, with preparing held.
+func (b *Builder) prepare(ctx context.Context) error {
+	err := Unusable(b.opts.Dir, b.makeReady(ctx))
+	switch {
+	case err == nil:
+		b.fault.Store(nil)
+	case ctx.Err() == nil:
+		b.fault.Store(&err)
+	}
+	return err
+}

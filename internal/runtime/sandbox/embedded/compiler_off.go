@@ -1,0 +1,6 @@
+//go:build !embedded
+
+package embedded
+
+// Compiler is empty: this binary carries no compiler.
+const Compiler = ""

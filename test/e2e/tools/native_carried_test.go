@@ -1,0 +1,75 @@
+package tools
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// The binary that scripts/build makes compiles programs with what it carries, on a machine without Go, and says so. What was unpacked is taken at the next start, and anything else in its place is not.
+func TestCarriedCompiler(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: builds the daemon and the compiled packages that it carries")
+	}
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("programs are compiled for linux on amd64")
+	}
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "recurgentd")
+	build := exec.Command(filepath.Join(rig.Root(), "scripts", "build"), binary, "-buildvcs=false")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	source := rig.Program("\tn, _ := call.Args[0].(float64)\n\tvar b strings.Builder\n\tfor i := range int(n) {\n\t\tfmt.Fprintf(&b, \"%d \", i)\n\t}\n\treturn b.String(), nil", "fmt", "strings")
+	env := []string{"RECURGENT_NATIVE=auto", "PATH=", "GOROOT=", rig.Binary + "=" + binary}
+	d := rig.StartIn(t, rig.NewModel(t, rig.Script{"worker.double": {source}}), env, "--policy", "native.min_calls=2 native.min_cpu_ms=0")
+	wantCarried := func() {
+		t.Helper()
+		tier, _ := d.Get("/v1/version")["native"].(map[string]any)
+		if tier["state"] != "on" || tier["from"] != "carried" || tier["toolchain"] != runtime.Version() || !strings.Contains(d.Output.String(), "on ("+runtime.Version()+", carried)") {
+			t.Fatalf("the tier is %v", tier)
+		}
+	}
+	wantCarried()
+	s := d.Session("worker")
+	isNative := func() bool {
+		r := d.Call(s, "double", 4)
+		d.WantValue(r, "0 1 2 3 ", "")
+		if got, why := state(d); got == "off" {
+			t.Fatalf("the program is off: %s", why)
+		}
+		return r.Program.Tier == "native"
+	}
+	rig.Until(t, "program answers natively", isNative)
+	if out, errs, code := rig.RunBinary(t, binary, append(rig.Environment(d.Dir), env...), "doctor"); !strings.Contains(out, runtime.Version()+", which is carried") {
+		t.Errorf("doctor: %d\n%s%s", code, out, errs)
+	}
+	tools, err := filepath.Glob(filepath.Join(d.State(), "native", "cache", "packages-*", "compile"))
+	if err != nil || len(tools) != 1 {
+		t.Fatalf("unpacked are %v, %v", tools, err)
+	}
+	was, err := os.Stat(tools[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Stop(syscall.SIGTERM)
+	exe, err := filepath.Glob(filepath.Join(d.State(), "native", "cache", "exe", "*"))
+	if err != nil || len(exe) != 1 {
+		t.Fatalf("executables are %v, %v", exe, err)
+	}
+	if err := os.Remove(exe[0]); err != nil { // it has to be built again
+		t.Fatal(err)
+	}
+	d.Start()
+	wantCarried()
+	rig.Until(t, "program answers natively again", isNative)
+	if now, err := os.Stat(tools[0]); err != nil || !os.SameFile(was, now) {
+		t.Errorf("the compiler was unpacked again: %v", err)
+	}
+}
