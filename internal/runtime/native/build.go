@@ -67,7 +67,7 @@ func packagePath(i int) string {
 
 // build compiles and links the texts and moves the executable to its place in the cache, with what is known about its program.
 func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest string, about []byte) (*Executable, error) {
-	dir, err := os.MkdirTemp(b.dir("tmp"), "build-")
+	dir, err := os.MkdirTemp(b.dir(b.work), "build-")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (b *Builder) tool(name string) string {
 
 // steps writes what the tools read and returns how they are called: the compiler for each program and for package main, then the linker.
 func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolStep, error) {
-	packages := p.config(filepath.Join("..", "..", b.packagesDir()))
+	packages := p.config(filepath.Join("..", "..", "..", b.packagesDir()))
 	files := map[string]string{"host.cfg": allow.ImportMap() + packages}
 	var out []wire.ToolStep
 	compile := func(path, config, source, text string) {

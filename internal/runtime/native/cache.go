@@ -25,11 +25,9 @@ import (
 // An executable is exe/<digest>.<seal>: the digest is of all that it was made of, and the seal of its bytes under this digest. Behind what the linker has made stands what is known
 // about the program, and the length of that: the system does not look there.
 const (
-	tmpDir   = "tmp" // of builds under way
 	exeDir   = "exe"
 	exeKind  = "executable"
-	exeFresh = "new-" // begins the name of one that is not whole
-	lengthOf = 8      // bytes of the length
+	lengthOf = 8 // bytes of the length
 )
 
 func exeName(digest, seal string) string { return path.Join(exeDir, digest+"."+seal) }
@@ -114,7 +112,7 @@ func (b *Builder) adopt(from, digest string, about []byte) (*Executable, error) 
 	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > buildFile {
 		return nil, errors.Join(errors.New("the tools left no executable"), err)
 	}
-	fresh := path.Join(exeDir, exeFresh+filepath.Base(filepath.Dir(from))) // of this build alone
+	fresh := path.Join(b.work, "new-"+filepath.Base(filepath.Dir(from))) // of this build alone
 	out, err := b.at.Open(fresh, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -127,32 +125,6 @@ func (b *Builder) adopt(from, digest string, about []byte) (*Executable, error) 
 	sum := [sha256.Size]byte(h.Sum(nil))
 	name := exeName(digest, b.opts.Key.Seal(exeKind, digest, size, sum))
 	return &Executable{Path: b.at.Path(name), Digest: digest, Sum: "sha256:" + hex.EncodeToString(sum[:]), About: about}, b.at.Rename(fresh, name)
-}
-
-// unfinishedFor is how long a build may at most have been under way.
-const unfinishedFor = time.Hour
-
-// dropUnfinished removes what an earlier process was making when it ended. Another one may be at work.
-func (b *Builder) dropUnfinished() error {
-	for _, dir := range []string{tmpDir, exeDir} {
-		names, err := b.at.List(dir)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if dir == exeDir && !strings.HasPrefix(name, exeFresh) {
-				continue
-			}
-			name = path.Join(dir, name)
-			if info, err := b.at.Stat(name); err == nil && time.Since(info.ModTime) < unfinishedFor {
-				continue
-			}
-			if err := b.at.RemoveAll(name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // prune removes the least recently used executables while all together take more than MaxBytes, and never the one to keep.
@@ -171,9 +143,6 @@ func (b *Builder) prune(keep string) error {
 	var files []file
 	total := int64(0)
 	for _, name := range names {
-		if strings.HasPrefix(name, exeFresh) {
-			continue // another build writes it
-		}
 		name = path.Join(exeDir, name)
 		info, err := b.at.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {

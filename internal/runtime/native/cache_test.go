@@ -72,7 +72,7 @@ func TestCachedIsSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := cacheIn(t, top).cached("one"); err != nil || found == nil || !reflect.DeepEqual(found, made) || found.Sum != "sha256:"+sumOf(t, program) {
+	if found, err := cacheIn(t, top).cached("one"); err != nil || found == nil || !reflect.DeepEqual(found, made) || found.Sum != "sha256:"+sumOf(t, made.Path) {
 		t.Fatalf("got %+v, %v, want %+v", found, err, made)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
@@ -93,7 +93,7 @@ func TestCachedIsSealed(t *testing.T) {
 			return errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))
 		},
 		"another name": func(path string) error {
-			return os.Rename(path, filepath.Join(filepath.Dir(path), "one."+sumOf(t, program)))
+			return os.Rename(path, filepath.Join(filepath.Dir(path), "one."+sumOf(t, path)))
 		},
 		"under another digest": func(path string) error {
 			return os.Rename(path, filepath.Join(filepath.Dir(path), "one.x"+filepath.Ext(path)))

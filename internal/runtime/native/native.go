@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -62,7 +63,9 @@ type Builder struct {
 	version string // of everything in an executable beside the program
 	GoCache string // of the go command, where tests share one; "": one that is removed when it has done its work
 
-	at *beneath.Dir // the cache
+	at    *beneath.Dir // the cache
+	work  string       // directory in it of this builder's builds under way
+	alive *os.File     // that directory, locked as long as the process lives
 
 	mu     sync.Mutex
 	making map[string]*making // by digest; guarded by mu
@@ -96,9 +99,6 @@ func New(o Options) (*Builder, error) {
 		err = b.layOut()
 	}
 	if err == nil {
-		err = b.dropUnfinished()
-	}
-	if err == nil {
 		err = b.prune("")
 	}
 	return b, Unusable(dir, err)
@@ -120,7 +120,48 @@ func (b *Builder) layOut() error {
 			return err
 		}
 	}
-	return nil
+	return b.openWork()
+}
+
+// openWork makes the directory of builds under way, and removes those of processes that are gone.
+func (b *Builder) openWork() error {
+	names, err := b.at.List("tmp")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		name = path.Join("tmp", name)
+		d, err := b.at.OpenDir(name)
+		if err == nil {
+			err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+			_ = d.Close() // it was only looked at
+		}
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			continue // its process lives
+		}
+		if err := b.at.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	for range 10 { // another process may find the directory before it is locked
+		dir, err := os.MkdirTemp(b.dir("tmp"), "of-")
+		if err != nil {
+			return err
+		}
+		b.work = path.Join("tmp", filepath.Base(dir))
+		if b.alive, err = b.at.OpenDir(b.work); errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := errors.Join(b.alive.Chmod(0o711), unix.Flock(int(b.alive.Fd()), unix.LOCK_EX)); err != nil {
+			return err
+		}
+		if _, err := b.at.Stat(b.work); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return errors.New("other processes remove what this one makes")
 }
 
 func (b *Builder) dir(name string) string { return filepath.Join(b.opts.Dir, name) }
@@ -213,18 +254,7 @@ func (b *Builder) makeNow(ctx context.Context, digest, text string, about []byte
 func (b *Builder) shared(ctx context.Context) (*packages, error) {
 	b.preparing.Lock()
 	defer b.preparing.Unlock()
-	if b.packages != nil && b.packages.unchanged(b.at) {
-		return b.packages, nil
-	}
-	lock, err := b.at.Open("lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil { // of builders of other processes
-		return nil, err
-	}
-	err = b.prepare(ctx)
+	err := b.prepare(ctx)
 	return b.packages, err
 }
 

@@ -191,7 +191,7 @@ func TestBuildFails(t *testing.T) {
 	if _, err := b.Build(ctx, program); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled build: got %v", err)
 	}
-	left, err := filepath.Glob(filepath.Join(shared.dir, "tmp", "*"))
+	left, err := filepath.Glob(filepath.Join(shared.dir, "tmp", "*", "*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left over: %v %v", left, err)
 	}

@@ -79,7 +79,7 @@ func ready(t *testing.T, b *Builder) map[string]fs.FileInfo {
 	if names, err := b.at.List(b.packagesDir()); err != nil || len(names) != len(files) {
 		t.Errorf("unpacked are %v, %v", names, err)
 	}
-	if left, err := b.at.List("tmp"); err != nil || len(left) > 0 {
+	if left, err := b.at.List(b.work); err != nil || len(left) > 0 {
 		t.Errorf("left over are %v, %v", left, err)
 	}
 	if all, err := filepath.Glob(b.dir("packages-*")); err != nil || len(all) != 1 {

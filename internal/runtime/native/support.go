@@ -94,7 +94,7 @@ func (b *Builder) makeReady(ctx context.Context) error {
 
 // renew makes them anew and puts them in the place of what is there.
 func (b *Builder) renew(ctx context.Context) (*packages, error) {
-	work, err := os.MkdirTemp(b.dir("tmp"), "packages-")
+	work, err := os.MkdirTemp(b.dir(b.work), "packages-")
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func goCases() map[string]goCase {
 		"min":       {source: "package tool\n\nimport (\n\t\"recurgent\"\n\t\"strings\"\n)\n\nvar words = strings.Fields(\"a b\")\n\nfunc min(a, b int) int {\n\tif a < b {\n\t\treturn a\n\t}\n\treturn b\n}\n\nfunc Run(call *recurgent.Call) (any, error) { return min(len(words), 7) + len(call.Args), nil }", value: 3},
 		"clock":     {source: rig.Program("\ta := time.Now()\n\treturn time.Now().Equal(a) && len(call.Args) == 1, nil", "time"), value: true},
 		"order":     {source: "package tool\n\nimport (\n\t\"encoding/binary\"\n\t\"recurgent\"\n)\n\nvar order = binary.LittleEndian\n\nfunc Run(call *recurgent.Call) (any, error) { return int(order.Uint16([]byte{2, 1})) + len(call.Args), nil }", value: 259},
-		"leftover":  {source: rig.Program("\twas := time.Local.String()\n\ttime.Local = time.FixedZone(\"changed\", 0)\n\treturn was != \"changed\" && len(call.Args) == 1, nil", "time"), value: true},
+		"leftover":  {source: rig.Program("\twas := unicode.Is(unicode.Scripts[\"Greek\"], 'a')\n\tm := unicode.Scripts\n\tm[\"Greek\"] = unicode.Latin\n\treturn !was && len(call.Args) == 1, nil", "unicode"), value: true},
 		"index":     {source: rig.Program("\tx := []int{1}\n\treturn x[len(call.Args)+1], nil"), fails: "execution", says: "index out of range [2] with length 1 (program.go:"},
 		"recursion": {source: rig.Program("\tvar f func(n int) int\n\tf = func(n int) int { return f(n+1) + 1 }\n\treturn f(0), nil"), fails: "resource_exhausted", says: "recursion"},
 		"deadlock":  {source: rig.Program("\treturn <-make(chan int), nil"), fails: "execution", says: "waits for something that can never happen"},

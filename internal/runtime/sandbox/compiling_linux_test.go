@@ -1,0 +1,140 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+)
+
+// A testCompiler makes the executable of every program from the same file, as its mode says.
+type testCompiler struct {
+	t        *testing.T
+	mode     string // of the executable
+	err      error  // of Compile
+	gone     int    // how many executables are gone when they are opened
+	made     map[string]*Executable
+	compiled []Compilation
+}
+
+func (c *testCompiler) Engine() string { return report.EngineGo + " test" }
+
+func (c *testCompiler) Find(checksum string) (*Executable, error) { return c.made[checksum], nil }
+
+func (c *testCompiler) Compile(_ context.Context, what Compilation) (*Executable, error) {
+	c.compiled = append(c.compiled, what)
+	if c.err != nil {
+		return nil, c.err
+	}
+	x := compiled(c.t, c.mode)
+	x.Facts = what.Facts
+	if c.gone > 0 {
+		c.gone--
+		x.Path = filepath.Join(c.t.TempDir(), "none")
+		return x, nil
+	}
+	if c.made == nil {
+		c.made = map[string]*Executable{}
+	}
+	c.made[what.Checksum] = x
+	return x, nil
+}
+
+// compilingPool is a pool with the compiler.
+func compilingPool(t *testing.T, c *testCompiler) *Pool {
+	t.Helper()
+	p := gatePool(t, func(o *Options) { o.Native, o.Engine = true, report.EngineGo })
+	if off := p.status.NativeOff(); off != "" {
+		t.Skip("nothing is launched here: ", off)
+	}
+	c.t = t
+	p.UseCompiler(c)
+	return p
+}
+
+const compilable = "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) { return call.Args, nil }\n"
+
+func compileRequest(source string) Request {
+	r := request(source, 1)
+	r.Program.Checksum = agent.Checksum(source)
+	return r
+}
+
+// A program is checked and compiled once, whoever loads it; from then on its process answers. What the gate found stands in the facts.
+func TestProgramsAreCompiled(t *testing.T) {
+	t.Parallel()
+	c := &testCompiler{}
+	p := compilingPool(t, c)
+	prog, facts, took, failure := p.Fix(t.Context(), compilable, report.Terms{}, agent.Owner{Name: "local"})
+	if failure != nil || facts.Engine != "go test" || !facts.UsesArgs || took.Build <= 0 {
+		t.Fatalf("got %+v, %+v, %+v", facts, took, failure)
+	}
+	for range 2 {
+		got := p.Run(t.Context(), compileRequest(prog.Source), &fakeHost{})
+		if string(got.Value) != `"compiled"` || got.Tier != TierNative || got.Timing.Build != 0 || got.Facts.Engine != "go test" {
+			t.Errorf("got %s on %s, %+v, %+v", said(got), got.Tier, got.Timing, got.Facts)
+		}
+	}
+	if _, failure := p.Load(t.Context(), prog, agent.Owner{Name: "another"}); failure != nil {
+		t.Error(failure)
+	}
+	if len(c.compiled) != 1 || !strings.Contains(c.compiled[0].Text, "RecurgentNativeProgram") || c.compiled[0].Checksum != prog.Checksum {
+		t.Errorf("compiled were %+v", c.compiled)
+	}
+}
+
+// An executable that is gone when it is to be started is made again within the call; one that goes each time is the daemon's failure.
+func TestExecutablesThatAreGone(t *testing.T) {
+	t.Parallel()
+	for gone, want := range map[int]string{1: "", 2: "runner_crash/compiler"} {
+		c := &testCompiler{gone: gone}
+		p := compilingPool(t, c)
+		got := p.Run(t.Context(), compileRequest(compilable), &fakeHost{})
+		if want == "" && string(got.Value) != `"compiled"` || want != "" && (!strings.Contains(said(got), want) || !got.Failure.Ours) {
+			t.Errorf("%d times: got %s", gone, said(got))
+		}
+		if len(c.compiled) != 2 {
+			t.Errorf("%d times: it was compiled %d times", gone, len(c.compiled))
+		}
+	}
+}
+
+// What the gate or the compiler refuses is the program's; a compiler that fails is the daemon's.
+func TestProgramsThatAreNotCompiled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		source string
+		err    error
+		want   string
+		ours   bool
+	}{
+		"gate":     {strings.Replace(compilable, "call.Args", "nothing", 1), nil, "invalid_code/gate", false},
+		"rewrite":  {compilable + "\nvar RecurgentNativeX = 1\n", nil, "invalid_code/compile", false},
+		"compiler": {compilable, &CompileError{"program.go:5: stack frame too large"}, "invalid_code/compile", false},
+		"machine":  {compilable, errors.New("no space left on device"), "runner_crash/compiler", true},
+	} {
+		p := compilingPool(t, &testCompiler{err: c.err})
+		got := p.Run(t.Context(), compileRequest(c.source), &fakeHost{})
+		if !strings.Contains(said(got), c.want) || got.Failure.Ours != c.ours {
+			t.Errorf("%s: got %s", name, said(got))
+		}
+	}
+}
+
+// However a compiled program ends, nothing else runs it again.
+func TestEndsOfCompiledPrograms(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]string{"crash": "failure execution/deadlock", "stack": "failure resource_exhausted/stack", "fails": "authored low_utility", "refuses": "failure invalid_code/compile"} {
+		p := compilingPool(t, &testCompiler{mode: mode})
+		req := compileRequest(compilable)
+		req.Timeout = time.Minute
+		if got := p.Run(t.Context(), req, &fakeHost{}); !strings.HasPrefix(said(got), want) {
+			t.Errorf("%s: got %s, want %s", mode, said(got), want)
+		}
+	}
+}
