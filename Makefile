@@ -39,7 +39,7 @@ help: ## list the targets
 run: build ## build and start the daemon on the embedded demo, and print what to try
 	@exec ./$(BIN) serve --provider replay --recording= --data-dir $(CACHE)/run
 
-build: ## build bin/recurgentd, which carries the program of its runners
+build: ## build bin/recurgentd, which carries the program of its runners and the compiler of programs
 	@mkdir -p $(dir $(BIN))
 	@GO=$(GO) scripts/build $(BIN)
 

@@ -11,19 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A DirError says why nothing can be compiled in the directory, and what to do.
+// A DirError reports that nothing can be compiled in the directory, with what to do.
 type DirError struct {
 	Dir string
-	Fix string // "" where nothing is known
+	Fix string
 	Err error
 }
 
 func (e *DirError) Error() string {
-	text := fmt.Sprintf("programs cannot be compiled in %s: %v", e.Dir, e.Err)
-	if e.Fix != "" {
-		text += "; " + e.Fix
-	}
-	return text
+	return fmt.Sprintf("programs cannot be compiled in %s: %v; %s", e.Dir, e.Err, e.Fix)
 }
 
 func (e *DirError) Unwrap() error { return e.Err }
@@ -49,7 +45,7 @@ func Unusable(dir string, err error) error {
 	return &DirError{dir, fix, err}
 }
 
-// TryDir returns why no file in the directory, which exists, could be executed; nil where one could.
+// TryDir returns the error of a directory from which no file could be executed; nil where one could.
 func TryDir(dir string) error {
 	f, err := os.CreateTemp(dir, ".execute-*")
 	if err != nil {
@@ -76,7 +72,7 @@ func (b *Builder) Prepare(ctx context.Context) error {
 	return err
 }
 
-// Fault returns why nothing can be built at present, nil where something can as far as is known. It may be called concurrently, and waits for nothing.
+// Fault returns the error that keeps the Builder from building at present, nil where none is known. It may be called concurrently, and waits for nothing.
 func (b *Builder) Fault() error {
 	if fault := b.fault.Load(); fault != nil {
 		return *fault
@@ -94,4 +90,15 @@ func (b *Builder) prepare(ctx context.Context) error {
 		b.fault.Store(&err)
 	}
 	return err
+}
+
+// alone waits until no other process replaces what is ready, and keeps them from it until the returned function is called. Where the file system has no locks it does neither.
+func (b *Builder) alone() (end func()) {
+	dir, err := b.at.OpenDir(".")
+	if err != nil {
+		return func() {}
+	}
+	for unix.Flock(int(dir.Fd()), unix.LOCK_EX) == unix.EINTR {
+	}
+	return func() { _ = dir.Close() } // which unlocks it
 }

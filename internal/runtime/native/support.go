@@ -108,6 +108,7 @@ func (b *Builder) renew(ctx context.Context) (*packages, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer b.alone()()
 	if p, err := b.readPackages(b.packagesDir()); err == nil {
 		return p, nil // another process was faster
 	}

@@ -53,7 +53,7 @@ type File struct {
 	SHA256 string `json:"sha256"` // hexadecimal
 }
 
-// An Index says what a pack holds.
+// An Index lists what a pack holds, and what it was made for.
 type Index struct {
 	Go        string `json:"go"` // the release: go1.26.8
 	System    string `json:"system"`
@@ -81,7 +81,7 @@ func Open(text string) (*Pack, error) {
 	return p, nil
 }
 
-// Unpack writes the files into a new directory, for every user to read and execute. Whether they are what the index says has still to be looked at: the disk may have lost what was written.
+// Unpack writes the files into a new directory, for every user to read and execute. The caller compares them with the index: a disk may lose what was written.
 func (p *Pack) Unpack(ctx context.Context, dir string) error {
 	// Whatever the umask is.
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // the user of the tools goes through it
@@ -127,7 +127,7 @@ func Archive(path, from string) Source {
 // ArchiveName is the name of the file of a compiled package.
 func ArchiveName(path string) string { return strings.ReplaceAll(path, "/", "_") + ".a" }
 
-// Write writes a pack of the sources; what the index says of files it takes from them. The same sources give the same text.
+// Write writes a pack of the sources, which take the place of the index's files. The same sources give the same text.
 func Write(w io.Writer, x Index, sources []Source) error {
 	var all bytes.Buffer
 	out, err := zstd.NewWriter(&all, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(window))
