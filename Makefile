@@ -26,9 +26,10 @@ RACED := $(addprefix ./internal/,runtime runtime/catalog runtime/fetch runtime/s
 # What needs no second look there, and takes minutes under it: large bodies, the document, and what one goroutine does to a disk.
 RACED_NOT := ^TestStore$$/^tiny$$|^Test(DocsPage|LargeBodiesAreBounded|UnreadRepliesAreBounded|Crash.*|.*(Faults|PowerCut|Erasure)|FaultInBatch|CorruptFiles|VerifyAndRepair|.*Export.*|ImportOfANamespace|AuditReadsTheSameOfALongTrail|SchemaVersions)$$
 
-# What .ci/run runs of the suites that need more than Go: the conformance suite and five smokes on a PostgreSQL, a page of the console, a client of MCP.
+# What .ci/run runs of the suites that need more than Go: the conformance suite and five smokes on a PostgreSQL, a page of the console, and a smoke
+# of each kind of client: of MCP, of the OpenAI form, generated from the document, Prometheus.
 SMOKES_POSTGRES := ^(TestStore|TestTwoStoresCount|TestCopiesAreTheSame|TestOrder|TestStoresMove|TestNoStoreIsMadeByReading)$$
-SMOKES_OPS      := ^(TestOpsFreshDaemon|TestOpsInspector)$$
+SMOKES_OPS      := ^(TestOpsFreshDaemon|TestOpsInspector|TestOpsAgentLoop|TestOpsTypeScriptExample|TestOpsMetricsPassPromtool)$$
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test test-all test-long smoke-postgres smoke-ops race lint flaky vulncheck mutate fuzz bench bench-kernels bench-goals bench-scale dist generate docs image clients clean
@@ -57,8 +58,8 @@ smoke-postgres: ## the conformance suite and five smokes on a PostgreSQL, which 
 	@scripts/ops-install postgres
 	$(GO) test -tags postgres -short -vet off -count 1 -timeout $(TIMEOUT) -run '$(SMOKES_POSTGRES)' ./internal/store/postgres ./test/e2e/replicas
 
-smoke-ops: ## a page of the console in Chromium and a client of MCP, which it installs
-	@scripts/ops-install chromium console mcp-clients
+smoke-ops: ## a page of the console in Chromium and a smoke of each kind of client, which it installs
+	@scripts/ops-install chromium console mcp-clients typescript python3 promtool
 	$(GO) test -tags ops -short -vet off -count 1 -timeout $(TIMEOUT) -run '$(SMOKES_OPS)' ./test/e2e/console ./test/e2e/daemon
 
 test-all: ## all suites in full, resumed where it was interrupted: docs/tests.md; STEPS="postgres race" runs these alone

@@ -95,7 +95,7 @@ func TestOpsAgentLoop(t *testing.T) {
 		!strings.Contains(got[4], "unknown tool") || !strings.Contains(got[5], "as text must be a JSON object") {
 		t.Errorf("the model saw %q", got)
 	}
-	if want := "calculator__add calculator__increment shop__sell"; strings.Join(model.offered, " ") != want {
+	if want := "call_method find_tools calculator__add calculator__increment shop__sell"; strings.Join(model.offered, " ") != want {
 		t.Errorf("offered %v, want %s", model.offered, want)
 	}
 }
