@@ -49,11 +49,12 @@ type Runtime interface {
 	PolicyInForce() *agent.Policy
 }
 
-// Options configures a Server. All fields but Logger are required.
+// Options configures a Server. All fields but Address and Logger are required.
 type Options struct {
 	Runtime Runtime
 	Tools   *catalog.Catalog
 	Version string // of the daemon
+	Address string // where clients reach its REST interface; "" where that is not known
 	Now     func() time.Time
 	Logger  zerolog.Logger
 }
