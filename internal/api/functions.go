@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -152,27 +151,12 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 			return err
 		}
 	}
-	r = r.WithContext(mcp.WithHost(mcp.WithPrincipal(r.Context(), w.as), s.mcpHost(w, r)))
+	host := &mcpHost{s: s, w: w, r: r}
+	defer host.leave()
+	r = r.WithContext(mcp.WithHost(mcp.WithPrincipal(r.Context(), w.as), host.asked()))
 	r.Body = io.NopCloser(bytes.NewReader(data))
 	w.run.MCP().ServeHTTP(w, r)
 	return nil
-}
-
-// mcpHost is what the server of MCP asks of the request w answers.
-func (s *server) mcpHost(w *reply, r *http.Request) mcp.Host {
-	h := mcp.Host{Hold: func() (release func()) {
-		kept := w.held
-		w.held = held{owner: kept.owner}
-		return kept.release
-	}}
-	if s.o.Cluster != nil {
-		h.Elsewhere = func(ctx context.Context) ([]agent.LogEntry, error) {
-			const all = "/v1/calls?status=" + agent.StatusRunning + "&limit=1000"
-			there, err := s.callsElsewhere(w, r.WithContext(ctx), all)
-			return there.calls, err
-		}
-	}
-	return h
 }
 
 // postFunction makes the call that a model asked for by a tool's name.

@@ -261,6 +261,9 @@ func (s *Server) taskOutcome(ctx context.Context, client *sdk.ServerSession, vie
 	}
 	r := callReply{CallID: view.CallID, SessionID: view.SessionID, Outcome: agent.Encoded(view.Outcome)}
 	r.Program.Source = cmp.Or(view.ProgramSource, agent.SourceNone)
+	if err := room(ctx, int64(len(r.Outcome))); err != nil {
+		return nil, err
+	}
 	return s.result(ctx, client, r, tool)
 }
 

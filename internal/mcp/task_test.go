@@ -2,18 +2,24 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
@@ -153,6 +159,45 @@ func TestTasksOnTheWire(t *testing.T) {
 	} {
 		if got, err := json.Marshal(v); err != nil || string(got) != want {
 			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+	}
+}
+
+// readable is a runtime with one file.
+type readable struct {
+	Runtime
+	text string
+}
+
+func (f *readable) OpenFile(ctx context.Context, _, id string) (*files.Reader, error) {
+	sum := sha256.Sum256([]byte(f.text))
+	return files.NewReader(ctx, agent.File{ID: id, Bytes: int64(len(f.text)), SHA256: hex.EncodeToString(sum[:]), MediaType: "text/plain"}, closing{strings.NewReader(f.text)}), nil
+}
+
+func (f *readable) Settled() error { return nil }
+
+type closing struct{ io.ReaderAt }
+
+func (closing) Close() error { return nil }
+
+// A resource is read when there is room for the reply that it makes, all copies counted.
+func TestResourcesTakeRoom(t *testing.T) {
+	t.Parallel()
+	s := &Server{o: Options{Runtime: &readable{text: strings.Repeat("x", 1000)}}}
+	req := &sdk.ReadResourceRequest{Params: &sdk.ReadResourceParams{URI: resourcePrefix + "file_0"}}
+	for _, enough := range []bool{true, false} {
+		asked := int64(0)
+		ctx := WithHost(t.Context(), Host{Room: func(n int64) bool {
+			asked += n
+			return enough
+		}})
+		got, err := s.readResource(ctx, req)
+		var rpc *jsonrpc.Error
+		if enough && (err != nil || len(got.Contents[0].Text) != 1000) || !enough && (!errors.As(err, &rpc) || rpc.Code != codeUnavailable) {
+			t.Errorf("room: %v: %v, %v", enough, got, err)
+		}
+		if asked < 2000 {
+			t.Errorf("room for %d bytes was asked for", asked)
 		}
 	}
 }

@@ -21,24 +21,6 @@ import (
 // taskAfter is how long a client that knows the extension waits for the result of a call for which no model is asked, before it gets a task.
 const taskAfter = 5 * time.Second
 
-// A Host is what the server asks of the interface that has received a request.
-type Host struct {
-	Hold      func() (release func())                             // what the request counts for counts until release; nil: nothing counts
-	Elsewhere func(ctx context.Context) ([]agent.LogEntry, error) // calls that run at other replicas; nil: there are none
-}
-
-type hostKey struct{}
-
-// WithHost returns a context in which requests came by that host.
-func WithHost(ctx context.Context, h Host) context.Context {
-	return context.WithValue(ctx, hostKey{}, h)
-}
-
-func hostOf(ctx context.Context) Host {
-	h, _ := ctx.Value(hostKey{}).(Host)
-	return h
-}
-
 // wantsTask reports whether the client asks that the call be a task, as in version 2025-11-25. The time for which it wants that to be kept is checked, and then
 // the policy's.
 func wantsTask(ctx context.Context, req *sdk.CallToolRequest) (bool, error) {
