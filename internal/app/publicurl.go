@@ -27,7 +27,7 @@ func (o *Options) checkPublicURL() error {
 		return refuse("public-url", "must have no user and no password: every client is shown it; %s", such)
 	case strings.ContainsAny(o.PublicURL, "?#"):
 		return refuse("public-url", "must have no query and no fragment: paths are added to it; %s", such)
-	case u.EscapedPath() != u.Path || strings.ContainsAny(u.Path, "'()*,;$&+=!@\\") || u.Path != "" && path.Clean(u.Path) != "/"+strings.Trim(u.Path, "/"):
+	case u.EscapedPath() != u.Path || strings.ContainsAny(u.Path, "'()*,;$&+=!@\\") || strings.Contains(u.Path, "//") || u.Path != "" && path.Clean(u.Path) != "/"+strings.Trim(u.Path, "/"):
 		return refuse("public-url", "must have a plain path of letters, digits, dots, - and _: %s", such)
 	}
 	if port := u.Port(); port != "" {

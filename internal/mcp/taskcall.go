@@ -21,8 +21,7 @@ import (
 // taskAfter is how long a client that knows the extension waits for the result of a call for which no model is asked, before it gets a task.
 const taskAfter = 5 * time.Second
 
-// wantsTask reports whether the client asks that the call be a task, as in version 2025-11-25. The time for which it wants that to be kept is checked, and then
-// the policy's.
+// wantsTask reports whether the client asks that the call be a task, as in version 2025-11-25. The ttl that it asks for must be one; that of the policy counts.
 func wantsTask(ctx context.Context, req *sdk.CallToolRequest) (bool, error) {
 	if formOf(version(req.Session)) != coreTasks {
 		return false, nil

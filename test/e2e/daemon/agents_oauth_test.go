@@ -71,7 +71,7 @@ func TestPublicAddress(t *testing.T) {
 	}
 	ann := d.As("ann-token-0123456789abcdef")
 	for at, c := range map[string]struct{ method, body string }{
-		"/v1/sessions": {http.MethodPost, `{"role":"calculator"}`}, "/v1/files": {http.MethodPost, "x"}, "/v1/signatures/sum": {http.MethodPut, `{"inputs":{"a":"number"},"outputs":{"b":"number"}}`},
+		"/v1/sessions": {http.MethodPost, `{"role":"calculator"}`}, "/v1/files": {http.MethodPost, "x"}, "/v1/signatures/sum": {http.MethodPut, `{"inputs":[{"name":"a"}],"outputs":[{"name":"b"}]}`},
 	} {
 		made := ann.Send(c.method, at, []byte(c.body), spoofed)
 		if got := made.Header.Get("Location"); made.Status != http.StatusCreated || !strings.HasPrefix(got, public+at) {
