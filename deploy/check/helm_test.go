@@ -120,7 +120,7 @@ tolerations: [{key: tools, operator: Exists}]
 		t.Errorf("image %s, %v", pod.Containers[0].Image, pod.ImagePullSecrets)
 	case pod.Volumes[1].Secret.SecretName != "our-tokens" || pod.Volumes[0].ConfigMap.Name != c.config.Name:
 		t.Errorf("volumes %+v", pod.Volumes)
-	case config["model"] != "qwen3-coder" || config["openai-base-url"] != "http://models.tools:8000/v1" || config["data-dir"] != "/data" || config["sandbox-require"] != "reduced":
+	case config["model"] != "qwen3-coder" || config["openai-base-url"] != "http://models.tools:8000/v1" || config["data-dir"] != "/data" || config["sandbox-require"] != "reduced" || config["public-url"] != "https://tools.example.org":
 		t.Errorf("settings %v", config)
 	case pod.Containers[0].Env[2].Name != "RECURGENT_LOG_LEVEL" || pod.NodeSelector["disk"] != "ssd" || pod.Tolerations[0].Key != "tools" || c.set.Spec.Template.Annotations["note"] != "here":
 		t.Errorf("pod %+v", pod)
@@ -130,6 +130,12 @@ tolerations: [{key: tools, operator: Exists}]
 		t.Errorf("ingress %+v", ingress)
 	case len(c.policy.Spec.Ingress[0].From) != 2 || len(c.policy.Spec.Egress) != 3:
 		t.Errorf("policy %+v", c.policy.Spec)
+	}
+	for values, want := range map[string]any{"ingress: {enabled: true, host: tools.example.org}": nil, // what ends TLS there nobody knows
+		`{config: {public-url: "https://a.example/base"}, ingress: {enabled: true, host: tools.example.org, tlsSecret: x}}`: "https://a.example/base"} {
+		if c, _, err := charted(t, "recurgentd", values); err != nil || settings(t, c)["public-url"] != want {
+			t.Errorf("%s: %v, %v, want %v", values, settings(t, c)["public-url"], err, want)
+		}
 	}
 	if none, _, err := charted(t, "recurgentd", "networkPolicy: {enabled: false}"); err != nil || none.policy.Kind != "" {
 		t.Errorf("a policy where none is wanted: %+v, %v", none.policy, err)

@@ -63,6 +63,12 @@ func newServer(o Options) (*server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if o.PublicURL != "" {
+		var err error
+		if o.OpenAPI, err = withServer(o.OpenAPI, o.PublicURL); err != nil {
+			return nil, err
+		}
+	}
 	s := &server{o: o, started: o.Now(), log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
 		replies: newReplies(o.MaxReplies, replyTurn), shares: newShares(o),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},

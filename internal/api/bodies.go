@@ -87,6 +87,15 @@ func (s *server) tooLarge() error {
 
 // readBody returns the whole body, when it is the request's turn. What it returns is the caller's own.
 func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
+	data, err := s.keptBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	return data, w.held.awaitTurn(r.Context(), w.who.Concurrency) // only now: the server notices a client that goes when its body is read
+}
+
+// keptBody returns the whole body at once, and keeps it where the request may have to be forwarded.
+func (s *server) keptBody(w *reply, r *http.Request) ([]byte, error) {
 	data, err := s.wholeBody(w, r)
 	if err != nil {
 		return nil, err
@@ -97,7 +106,7 @@ func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
 			w.body = bytes.Clone(data)
 		}
 	}
-	return data, w.held.awaitTurn(r.Context(), w.who.Concurrency) // only now: the server notices a client that goes when its body is read
+	return data, nil
 }
 
 func (s *server) wholeBody(w *reply, r *http.Request) ([]byte, error) {

@@ -28,7 +28,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	entries, more, err := s.callsElsewhere(w, r, &c, entries)
+	entries, more, err := s.withCallsElsewhere(w, r, &c, entries)
 	if err != nil {
 		return err
 	}

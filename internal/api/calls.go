@@ -170,7 +170,7 @@ func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wai
 		kept.release()
 	}()
 	h := w.Header()
-	h.Set("Location", "/v1/calls/"+callID)
+	h.Set("Location", s.location("/v1/calls/"+callID))
 	h.Set("Preference-Applied", "respond-async")
 	h.Set("Retry-After", "1")
 	return s.sendNow(w, http.StatusAccepted, accepted{callID, q.SessionID, agent.StatusRunning})

@@ -13,24 +13,26 @@ import (
 // unansweredHeader names, in a list of what runs, the replicas that did not say what runs there.
 const unansweredHeader = "Recurgent-Unanswered"
 
-// callsElsewhere adds to the calls that run here those that run at other replicas, as the client's own request reads them there, newest first. more
-// reports whether a replica has further ones.
-func (s *server) callsElsewhere(w *reply, r *http.Request, q *store.CallQuery, here []agent.LogEntry) (entries []agent.LogEntry, more bool, err error) {
-	if s.o.Cluster == nil || s.forwarded(r) || q.Status != agent.StatusRunning {
-		return here, false, nil
-	}
+// elsewhere is what other replicas say of calls that run there.
+type elsewhere struct {
+	calls  []agent.LogEntry
+	more   bool     // a replica has further ones
+	silent []string // replicas that did not answer
+}
+
+// callsElsewhere returns the calls that run at other replicas, as the client reads them there at uri.
+func (s *server) callsElsewhere(w *reply, r *http.Request, uri string) (out elsewhere, err error) {
 	header, err := w.internalHeader()
 	if err != nil {
-		return nil, false, err
+		return out, err
 	}
 	if name, given := r.Header[namespaceHeader]; given {
 		header[namespaceHeader] = name
 	}
-	answers, err := s.o.Cluster.Ask(r.Context(), r.URL.RequestURI(), header)
+	answers, err := s.o.Cluster.Ask(r.Context(), uri, header)
 	if err != nil {
-		return nil, false, err
+		return out, err
 	}
-	var silent []string
 	for _, a := range answers {
 		var theirs list[agent.LogEntry]
 		if a.Err == nil {
@@ -38,14 +40,28 @@ func (s *server) callsElsewhere(w *reply, r *http.Request, q *store.CallQuery, h
 		}
 		if a.Err != nil {
 			s.log.Warn().Err(a.Err).Str("replica", a.Replica).Str("request_id", w.requestID).Msg("another replica did not say what runs there")
-			silent = append(silent, a.Replica)
+			out.silent = append(out.silent, a.Replica)
 			continue
 		}
-		here, more = append(here, theirs.Data...), more || theirs.NextCursor != nil
+		out.calls, out.more = append(out.calls, theirs.Data...), out.more || theirs.NextCursor != nil
 	}
-	if len(silent) > 0 {
-		w.Header().Set(unansweredHeader, strings.Join(silent, ", "))
+	return out, nil
+}
+
+// withCallsElsewhere adds to the calls that run here those that run at other replicas, as the client's own request reads them there, newest first. more
+// reports whether a replica has further ones.
+func (s *server) withCallsElsewhere(w *reply, r *http.Request, q *store.CallQuery, here []agent.LogEntry) (entries []agent.LogEntry, more bool, err error) {
+	if s.o.Cluster == nil || s.forwarded(r) || q.Status != agent.StatusRunning {
+		return here, false, nil
 	}
+	there, err := s.callsElsewhere(w, r, r.URL.RequestURI())
+	if err != nil {
+		return nil, false, err
+	}
+	if len(there.silent) > 0 {
+		w.Header().Set(unansweredHeader, strings.Join(there.silent, ", "))
+	}
+	here = append(here, there.calls...)
 	slices.SortFunc(here, func(a, b agent.LogEntry) int { return strings.Compare(b.CallID, a.CallID) })
-	return slices.CompactFunc(here, func(a, b agent.LogEntry) bool { return a.CallID == b.CallID }), more, nil
+	return slices.CompactFunc(here, func(a, b agent.LogEntry) bool { return a.CallID == b.CallID }), there.more, nil
 }

@@ -103,7 +103,7 @@ func (s *server) putConnection(w *reply, r *http.Request) error {
 	if err != nil {
 		return preconditionOf(err, q.Revision)
 	}
-	return s.sendRevision(w, putStatus(w, r, created), c.Revision, c)
+	return s.sendRevision(w, s.putStatus(w, r, created), c.Revision, c)
 }
 
 func (s *server) existingConnection(w *reply, r *http.Request, name string, revision int64) (int64, error) {

@@ -87,7 +87,7 @@ func (s *server) postFile(w *reply, r *http.Request) error {
 	if err != nil {
 		return missing(err, "session of yours with that id")
 	}
-	w.Header().Set("Location", "/v1/files/"+f.ID)
+	w.Header().Set("Location", s.location("/v1/files/"+f.ID))
 	return s.send(w, http.StatusCreated, viewFile(f))
 }
 

@@ -139,11 +139,13 @@ func (s *server) forward(w *reply, r *http.Request, to string, stream bool) erro
 	return s.o.Cluster.Forward(w, r, cluster.Request{Address: to, Header: header, Body: w.body, Stream: stream})
 }
 
-// callsHere makes sure that this replica owns the session of a message of MCP, whose handler could not forward it: the error says who does.
-func (s *server) callsHere(ctx context.Context, w *reply, message []byte) error {
+// callsHere makes sure that this replica owns the session of a message of MCP, or runs the call that is its task: the handler could not forward it. The error
+// says who does.
+func (s *server) callsHere(w *reply, r *http.Request, message []byte) error {
 	if s.o.Cluster == nil {
 		return nil
 	}
+	ctx := r.Context()
 	for _, id := range mcp.Sessions(message) {
 		if !goodID(id) {
 			continue
@@ -151,6 +153,20 @@ func (s *server) callsHere(ctx context.Context, w *reply, message []byte) error 
 		if err := w.run.Here(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) { // what is not there the handler says in the way of its protocol
 			return err
 		}
+	}
+	return s.taskHere(ctx, w, r, mcp.Task(message))
+}
+
+// taskHere makes sure that the call of a task does not run at another replica: the error says at which.
+func (s *server) taskHere(ctx context.Context, w *reply, r *http.Request, callID string) error {
+	if !goodID(callID) || cluster.Forwarded(ctx) {
+		return nil
+	}
+	if _, err := w.run.CallOwner(ctx, callID); !errors.Is(err, store.ErrNotFound) {
+		return nil // what else is wrong the handler says, too
+	}
+	if to := s.runsAt(w, r, callID); to != "" {
+		return &cluster.ElsewhereError{Owner: store.Ownership{Address: to}}
 	}
 	return nil
 }

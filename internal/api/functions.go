@@ -11,7 +11,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
-	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/mcp"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
@@ -128,45 +127,36 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 	if w.run.MCP() == nil {
 		return s.noRoute(w, r)
 	}
-	data, err := s.readBody(w, r)
+	data, err := s.keptBody(w, r)
 	if err != nil {
 		return err
 	}
 	w.messageID = mcp.MessageID(data)
+	if !mcp.Calls(data) {
+		w.held.endCall() // who asks for a task, or cancels it, does not wait for the calls that it has under way
+	}
+	if err := w.held.awaitTurn(r.Context(), w.who.Concurrency); err != nil {
+		return err
+	}
 	for _, scope := range mcp.Needs(data) {
 		if err := w.needs(scope); err != nil {
 			return err
 		}
 	}
-	if err := s.callsHere(r.Context(), w, data); err != nil {
+	if err := s.callsHere(w, r, data); err != nil {
 		return err
 	}
-	if listens(data) {
-		w.held.endCall()
+	if mcp.Lasts(data) {
 		if err := w.beginStream(); err != nil {
 			return err
 		}
 	}
-	r = r.WithContext(mcp.WithPrincipal(r.Context(), w.as))
+	host := &mcpHost{s: s, w: w, r: r}
+	defer host.leave()
+	r = r.WithContext(mcp.WithHost(mcp.WithPrincipal(r.Context(), w.as), host.asked()))
 	r.Body = io.NopCloser(bytes.NewReader(data))
 	w.run.MCP().ServeHTTP(w, r)
 	return nil
-}
-
-// listens reports whether a message of MCP opens a stream that lasts as long as its client listens.
-func listens(message []byte) bool {
-	const method = "subscriptions/listen"
-	if !bytes.Contains(message, []byte(method)) {
-		return false
-	}
-	found := false
-	_ = strict.Members(message, func(name, v []byte) error { // what cannot be read is refused later
-		if text, ok := strict.String(v); ok && string(name) == "method" {
-			found = text == method
-		}
-		return nil
-	})
-	return found
 }
 
 // postFunction makes the call that a model asked for by a tool's name.

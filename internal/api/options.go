@@ -23,6 +23,8 @@ type Options struct {
 	Auth  access.Authenticator
 	Hosts []string // more host names, without port: that of the listen address
 
+	PublicURL string // where clients reach the daemon, without a slash at its end; "": where they say that they do
+
 	Issuer string // URL of the issuer whose tokens Auth takes; "" for none
 
 	// Origins are those whose pages may use the interface from a browser, as browsers send them, or AnyOrigin. With none, only the console may.

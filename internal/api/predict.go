@@ -120,7 +120,7 @@ func (s *server) putSignature(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(w, putStatus(w, r, created), got)
+	return s.send(w, s.putStatus(w, r, created), got)
 }
 
 func (s *server) deleteSignature(w *reply, r *http.Request) error {

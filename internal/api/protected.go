@@ -24,22 +24,14 @@ func (s *server) getProtectedResource(w *reply, r *http.Request) error {
 	if s.o.Issuer == "" {
 		return s.noRoute(w, r)
 	}
-	return s.sendNow(w, http.StatusOK, protectedResource{Resource: origin(r) + strings.TrimPrefix(r.URL.Path, protectedPath), Servers: []string{s.o.Issuer}, Scopes: access.All.Names(),
+	return s.sendNow(w, http.StatusOK, protectedResource{Resource: s.address(r, strings.TrimPrefix(r.URL.Path, protectedPath)), Servers: []string{s.o.Issuer}, Scopes: access.All.Names(),
 		Methods: []string{"header"}, Name: "recurgentd"})
-}
-
-// origin is the scheme and the host by which the client has reached the daemon. What a proxy says of the client's scheme is not believed.
-func origin(r *http.Request) string {
-	if r.TLS == nil {
-		return "http://" + r.Host
-	}
-	return "https://" + r.Host
 }
 
 // challenge is the value of WWW-Authenticate for a refused token, with what else there is to say. Clients of MCP learn from it where to get a token.
 func (s *server) challenge(r *http.Request, more string) string {
 	if s.o.Issuer != "" && r.URL.Path == mcpPath {
-		more += `, resource_metadata="` + origin(r) + protectedPath + mcpPath + `"`
+		more += `, resource_metadata="` + s.address(r, protectedPath+mcpPath) + `"`
 	}
 	return `Bearer realm="recurgentd"` + more
 }

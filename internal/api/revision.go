@@ -84,10 +84,10 @@ func (s *server) sendRevision(w *reply, status int, revision int64, v any) error
 }
 
 // putStatus is the status of the reply to a PUT, which names the place of what it created.
-func putStatus(w *reply, r *http.Request, created bool) int {
+func (s *server) putStatus(w *reply, r *http.Request, created bool) int {
 	if !created {
 		return http.StatusOK
 	}
-	w.Header().Set("Location", r.URL.EscapedPath())
+	w.Header().Set("Location", s.location(r.URL.EscapedPath()))
 	return http.StatusCreated
 }

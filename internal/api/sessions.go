@@ -42,7 +42,7 @@ func (s *server) createSession(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", "/v1/sessions/"+session.ID)
+	w.Header().Set("Location", s.location("/v1/sessions/"+session.ID))
 	return s.send(w, http.StatusCreated, session)
 }
 

@@ -368,24 +368,6 @@ func TestStreamsOfOneOwner(t *testing.T) {
 	})
 }
 
-func TestListens(t *testing.T) {
-	t.Parallel()
-	for message, want := range map[string]bool{
-		`{"method":"subscriptions/listen"}`:                                       true,
-		`{"jsonrpc":"2.0","method":"subscriptions\/listen"}`:                      false, // an escape that no client sends: it counts as a call
-		`{"method":"tools/call","params":{"method":"subscriptions/listen"}}`:      false,
-		`{"method":"tools/call","params":{"arguments":["subscriptions/listen"]}}`: false,
-		`{"method":5,"x":"subscriptions/listen"}`:                                 false,
-		`[{"method":"subscriptions/listen"}]`:                                     false,
-		`subscriptions/listen`:                                                    false,
-		``:                                                                        false,
-	} {
-		if got := listens([]byte(message)); got != want {
-			t.Errorf("%s: %v, want %v", message, got, want)
-		}
-	}
-}
-
 // An owner whose clients do not read their replies keeps no one else's from being written; nor does one whose bodies fill its part.
 func TestSharesOfBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

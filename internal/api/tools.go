@@ -107,7 +107,7 @@ func (s *server) putTool(w *reply, r *http.Request) error {
 	if err != nil {
 		return preconditionOf(err, revision)
 	}
-	return s.sendRevision(w, putStatus(w, r, created), t.Revision, t)
+	return s.sendRevision(w, s.putStatus(w, r, created), t.Revision, t)
 }
 
 // methods reads the contracts per method.

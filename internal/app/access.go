@@ -182,6 +182,9 @@ func (o *Options) checkListen() error {
 			return refuse("allowed-hosts", "%q is not a host name", h)
 		}
 	}
+	if err := o.checkPublicURL(); err != nil {
+		return err
+	}
 	return o.checkOrigins()
 }
 

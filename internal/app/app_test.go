@@ -208,6 +208,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{"listen", func(o *app.Options) { o.Listen = "8420" }},
 		{"listen", func(o *app.Options) { o.Listen = "0.0.0.0:0" }},
 		{"allowed-hosts", func(o *app.Options) { o.AllowedHosts = []string{""} }},
+		{"public-url", func(o *app.Options) { o.PublicURL = "tools.example.com" }},
 		{"cors-origins", func(o *app.Options) { o.CORSOrigins = []string{"*"} }},
 		{"provider", func(o *app.Options) { o.Provider = "" }},
 		{"provider", func(o *app.Options) { o.Provider = "openai" }},

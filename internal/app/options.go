@@ -41,6 +41,8 @@ type Options struct {
 	AllowedHosts []string `name:"allowed-hosts" env:"RECURGENT_ALLOWED_HOSTS" value:"HOST,..." default:"loopback names; any with tokens" help:"more names that this daemon is called by; without tokens it answers only to loopback names, against DNS rebinding"`
 	// CORSOrigins are origins whose web pages may use the REST interface, such as https://app.example.com, or "*", which needs tokens.
 	CORSOrigins []string `name:"cors-origins" env:"RECURGENT_CORS_ORIGINS" value:"ORIGIN,..." default:"none" help:"origins whose web pages may use the interface (CORS), such as https://app.example.com, or *, which needs access tokens; cookies are never taken"`
+	// PublicURL is where clients reach the daemon through a proxy: scheme, host and path; "" is where each says that it does.
+	PublicURL string `name:"public-url" env:"RECURGENT_PUBLIC_URL" value:"URL" default:"the address by which a client reaches it" help:"address of the daemon as clients see it where a proxy is in front, such as https://tools.example.com or https://tools.example.com/base; it begins what the daemon says of its own addresses"`
 	// H2C makes the server speak HTTP/2 without TLS as well as HTTP/1.1.
 	H2C bool `name:"h2c" env:"RECURGENT_H2C" help:"speak HTTP/2 without TLS too, for a proxy in front"`
 	AccessOptions

@@ -226,7 +226,7 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	w := api.DefaultOptions()
 	w.Namespaces, w.Metrics, w.Registry, w.Logger = a.spaces, m, registry, a.log
 	w.Auth, w.Hosts, w.Origins, w.OpenAPI = o.Auth, o.AllowedHosts, o.CORSOrigins, openapi.OpenAPI
-	w.MetricsPublic, w.Issuer = o.MetricsPublic, o.OIDCIssuer
+	w.MetricsPublic, w.Issuer, w.PublicURL = o.MetricsPublic, o.OIDCIssuer, o.publicURL()
 	w.Cluster = a.spaces.parts.cluster
 	w.Forward = cmp.Or(o.ReplicaMove, w.Forward)
 	return api.New(w)

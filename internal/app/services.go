@@ -147,7 +147,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	s.leave = s.release
 	s.erased, s.erase = context.WithCancelCause(context.Background())
 	s.background, s.end = context.WithCancel(context.Background())
-	if s.agents, err = mcp.New(mcp.Options{Runtime: s, Tools: tools, Version: b.Version, Logger: ro.Logger}); err != nil {
+	if s.agents, err = mcp.New(mcp.Options{Runtime: s, Tools: tools, Version: b.Version, Address: p.options.publicURL(), Now: ro.Now, Logger: ro.Logger}); err != nil {
 		return nil, err
 	}
 	s.mcp = s.agents.Handler(p.maxBody)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -33,9 +34,10 @@ const (
 // initialize has settled.
 func (b *bridge) header(m message) http.Header {
 	var p struct {
-		Name string         `json:"name"`
-		URI  string         `json:"uri"`
-		Meta map[string]any `json:"_meta"`
+		Name   string         `json:"name"`
+		URI    string         `json:"uri"`
+		TaskID string         `json:"taskId"`
+		Meta   map[string]any `json:"_meta"`
 	}
 	_ = json.Unmarshal(m.params, &p) // the daemon says what is wrong with it
 	h := http.Header{}
@@ -50,10 +52,8 @@ func (b *bridge) header(m message) http.Header {
 		return h
 	}
 	h.Set(headerMethod, m.method)
-	if p.Name != "" {
-		h.Set(headerName, p.Name)
-	} else if p.URI != "" {
-		h.Set(headerName, p.URI)
+	if name := cmp.Or(p.Name, p.URI, p.TaskID); name != "" {
+		h.Set(headerName, name)
 	}
 	return h
 }

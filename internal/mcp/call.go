@@ -36,20 +36,26 @@ const (
 	codeNotFound    = -32602 // as the protocol says for unknown tools: invalid params
 )
 
-// call makes the call, and reports its progress where the request has a token. tool is nil for methods called by name.
-func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest, tool *catalog.Tool) (*sdk.CallToolResult, error) {
+// call makes the call, and reports its progress where the request has a token. The result may be a task, for clients that know tasks. tool is nil for methods
+// called by name.
+func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest, tool *catalog.Tool) (sdk.Result, error) {
 	if err := nameSession(req, &q); err != nil {
 		return nil, err
+	}
+	task, err := wantsTask(ctx, req)
+	switch {
+	case err != nil:
+		return nil, err
+	case task:
+		return s.create(ctx, q)
+	case tasksOf(req.Session, req.Params.Meta) == extensionTasks:
+		return s.callOrTask(ctx, req, q, tool)
 	}
 	res, err := s.perform(ctx, req, q)
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	made, outcome, err := result(ctx, res.Body, tool)
-	if err == nil {
-		made.Content = append(made.Content, s.links(ctx, req.Session, outcome)...)
-	}
-	return made, err
+	return s.replied(ctx, req.Session, res.Body, tool)
 }
 
 // nameSession finds the call's session: that of the arguments, else of _meta, else one of its own.
@@ -81,14 +87,7 @@ func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, q runtim
 	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(asked.why(ctx)) })()
-	var say func(words string) error // of the goroutine below
-	if token := req.Params.GetProgressToken(); token != nil {
-		sent := 0.0
-		say = func(words string) error {
-			sent++
-			return req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: sent, Message: words})
-		}
-	}
+	say := sayer(ctx, req.Session, req.Params.Meta)
 	var watching sync.WaitGroup
 	q.Follow = func(stages *progress.Log) { // of the call from its beginning, however soon it ends
 		watching.Go(func() { report(ctx, stages, asked, say, func() { cancel(interrupt.ErrCanceled) }) })
@@ -98,6 +97,19 @@ func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, q runtim
 	cancel(nil)
 	watching.Wait() // a result is the last message of its request
 	return res, err
+}
+
+// sayer returns what sends a notification of progress, for one goroutine; nil where the request has no token for it.
+func sayer(ctx context.Context, client *sdk.ServerSession, meta map[string]any) (say func(words string) error) {
+	token := meta["progressToken"]
+	if token == nil {
+		return nil
+	}
+	sent := 0.0
+	return func(words string) error {
+		sent++
+		return client.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: sent, Message: words})
+	}
 }
 
 // report says the stages of a call as they come, and at each beat what goes on, until the call has ended. Where say is nil the stream of the reply is
@@ -172,35 +184,44 @@ func stage(e progress.Event) string {
 	return ""
 }
 
-// result makes a tool's result of a call's reply. structured is its structured content.
-func result(ctx context.Context, body []byte, tool *catalog.Tool) (made *sdk.CallToolResult, structured json.RawMessage, err error) {
-	var reply struct {
-		CallID    string          `json:"call_id"`
-		SessionID string          `json:"session_id"`
-		Outcome   json.RawMessage `json:"outcome"`
-		Program   struct {
-			Source string `json:"source"`
-		} `json:"program"`
+// A callReply is what a tool's result says of a call.
+type callReply struct {
+	CallID    string          `json:"call_id"`
+	SessionID string          `json:"session_id"`
+	Outcome   json.RawMessage `json:"outcome"`
+	Program   struct {
+		Source string `json:"source"`
+	} `json:"program"`
+}
+
+// replied makes a tool's result of a call's reply.
+func (s *Server) replied(ctx context.Context, client *sdk.ServerSession, body []byte, tool *catalog.Tool) (*sdk.CallToolResult, error) {
+	var r callReply
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("read the reply of a call: %w", err)
 	}
-	if err := json.Unmarshal(body, &reply); err != nil {
-		return nil, nil, fmt.Errorf("read the reply of a call: %w", err)
-	}
+	return s.result(ctx, client, r, tool)
+}
+
+// result makes a tool's result of what is known of a call.
+func (s *Server) result(ctx context.Context, client *sdk.ServerSession, r callReply, tool *catalog.Tool) (*sdk.CallToolResult, error) {
 	var outcome agent.Outcome
-	if err := json.Unmarshal(reply.Outcome, &outcome); err != nil {
-		return nil, nil, fmt.Errorf("read the outcome of call %s: %w", reply.CallID, err)
+	if err := json.Unmarshal(r.Outcome, &outcome); err != nil {
+		return nil, fmt.Errorf("read the outcome of call %s: %w", r.CallID, err)
 	}
 	if tool != nil && outcome.OK() {
 		if err := tool.CheckValue(ctx, outcome.Value); err != nil { // clients check it, too, and would show nothing of it
 			value := outcome.Value
 			outcome = agent.Failed(agent.ErrContractViolation, "the value is not what the tool says that it returns: "+err.Error())
 			outcome.ToolRole, outcome.MethodName, outcome.Metadata = tool.Role, tool.Method, map[string]any{"value": value}
-			reply.Outcome = agent.Encoded(outcome)
+			r.Outcome = agent.Encoded(outcome)
 		}
 	}
-	out := outcomeResult(reply.Outcome, !outcome.OK())
-	out.Content = append(out.Content, &sdk.TextContent{Text: "call_id: " + reply.CallID + ", session_id: " + reply.SessionID})
-	out.Meta = sdk.Meta{MetaCall: reply.CallID, MetaSession: reply.SessionID, MetaProgram: reply.Program.Source}
-	return out, reply.Outcome, nil
+	out := outcomeResult(r.Outcome, !outcome.OK())
+	out.Content = append(out.Content, &sdk.TextContent{Text: "call_id: " + r.CallID + ", session_id: " + r.SessionID})
+	out.Content = append(out.Content, s.links(ctx, client, r.Outcome)...)
+	out.Meta = sdk.Meta{MetaCall: r.CallID, MetaSession: r.SessionID, MetaProgram: r.Program.Source}
+	return out, nil
 }
 
 // outcomeResult is a result with the object as structured content, and as text for clients that know text only.

@@ -23,7 +23,7 @@ import (
 type extraTool struct {
 	tool *sdk.Tool
 	of   *catalog.Tool // reads its arguments
-	run  func(s *Server, ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error)
+	run  func(s *Server, ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (sdk.Result, error)
 }
 
 // listed is the extra tool that is added anew to have the SDK notify subscribers.
@@ -46,18 +46,16 @@ func extraTools() []extraTool {
 	return tools
 }
 
-// extra makes the handler of an extra tool.
-func (s *Server) extra(t extraTool) sdk.ToolHandler {
-	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		arguments, err := checked(req.Params.Arguments)
-		if err == nil {
-			arguments, err = t.of.Object(arguments, catalog.Plain)
-		}
-		if err != nil {
-			return refused(err), nil
-		}
-		return t.run(s, ctx, req, arguments)
+// extra calls an extra tool.
+func (s *Server) extra(ctx context.Context, t extraTool, req *sdk.CallToolRequest) (sdk.Result, error) {
+	arguments, err := checked(req.Params.Arguments)
+	if err == nil {
+		arguments, err = t.of.Object(arguments, catalog.Plain)
 	}
+	if err != nil {
+		return unfit(ctx, req, err, refused(err))
+	}
+	return t.run(s, ctx, req, arguments)
 }
 
 // refused is a result that says what is wrong with the arguments.
@@ -78,7 +76,7 @@ func decode(arguments []byte, v any) error {
 	return nil
 }
 
-func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error) {
+func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	var in struct {
 		Role      string            `json:"role"`
 		Method    string            `json:"method"`
@@ -92,18 +90,19 @@ func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, argum
 		err = agent.Names(&in.Role, &in.Method)
 	}
 	if err != nil {
-		return refused(err), nil
+		return unfit(ctx, req, err, refused(err))
 	}
 	if kind := agent.Kind(in.Kwargs); kind == "null" {
 		in.Kwargs = nil
 	} else if kind != "object" {
-		return refused(&agent.InputError{Pointer: "/kwargs", Detail: "must be an object, not " + kind}), nil
+		err := &agent.InputError{Pointer: "/kwargs", Detail: "must be an object, not " + kind}
+		return unfit(ctx, req, err, refused(err))
 	}
 	q := runtime.CallRequest{Role: in.Role, Method: in.Method, Args: in.Args, Kwargs: in.Kwargs, SessionID: in.SessionID, Timeout: time.Duration(in.Timeout) * time.Millisecond, Owner: owner(ctx), Operates: operates(ctx)}
 	return s.call(ctx, req, q, nil)
 }
 
-func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error) {
+func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	in := struct {
 		Query string `json:"query"`
 		Limit int    `json:"limit"`
@@ -130,7 +129,7 @@ func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, argument
 	return outcomeResult(agent.Encoded(found), false), nil
 }
 
-func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error) {
+func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	var in struct {
 		CallID            string          `json:"call_id"`
 		Verdict           string          `json:"verdict"`
@@ -153,7 +152,7 @@ func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, argument
 	return outcomeResult(agent.Encoded(judged), false), nil
 }
 
-func (s *Server) newSession(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error) {
+func (s *Server) newSession(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	var in struct {
 		Role    string          `json:"role"`
 		Context json.RawMessage `json:"context"`
@@ -169,7 +168,7 @@ func (s *Server) newSession(ctx context.Context, _ *sdk.CallToolRequest, argumen
 }
 
 // refusedBy is the result where the daemon refuses what the arguments ask for; other errors are the protocol's.
-func (s *Server) refusedBy(err error, missing string) (*sdk.CallToolResult, error) {
+func (s *Server) refusedBy(err error, missing string) (sdk.Result, error) {
 	var bad *agent.InputError
 	var name *agent.NameError
 	switch {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,10 +16,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 )
 
-// served are the methods that are answered, and so those that the capabilities declare. The library knows more of them.
+// served are the methods that are answered in each version, and so those that the capabilities declare. The library knows more of them.
 var served = map[string]bool{
 	"initialize": true, "ping": true, "server/discover": true, "tools/list": true, "tools/call": true, methodListen: true,
 	"resources/list": true, "resources/read": true, "resources/templates/list": true,
+}
+
+// serves reports whether the method is answered in that version of the protocol; "" is an early one.
+func serves(method, version string) bool {
+	if forms, ok := taskMethods[method]; ok {
+		return slices.Contains(forms, formOf(version))
+	}
+	return served[method]
 }
 
 // Handler serves streamable HTTP. It checks neither access nor Host and Origin: its caller does. Bodies are bounded by
@@ -45,7 +54,7 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 				s.requests.cancel(cancelKey(r, m.params))
 			}
 			w.WriteHeader(http.StatusAccepted)
-		case !m.batch && !served[m.method]:
+		case !m.batch && !serves(m.method, version):
 			status := http.StatusOK
 			if version >= newestVersion {
 				status = http.StatusNotFound // as the protocol says

@@ -2,13 +2,17 @@ package mcp
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 )
 
-// Needs returns the scopes that a message needs: none to shake hands, Read to list, search or watch tools and to read files, Call to call one.
+// reads are the methods that change nothing and need the scope Read.
+var reads = []string{"tools/list", methodListen, "resources/list", "resources/read", "resources/templates/list", methodTaskGet, methodTaskResult, methodTaskList}
+
+// Needs returns the scopes that a message needs: none to shake hands, Read to list, search or watch tools and to read files and tasks, Call to call one.
 // What is unknown, or could be read in two ways, needs both.
 func Needs(message []byte) []access.Scope {
 	method := text(only(message, "method"))
@@ -18,12 +22,24 @@ func Needs(message []byte) []access.Scope {
 	switch {
 	case method == "initialize", method == "ping", method == "server/discover", strings.HasPrefix(method, "notifications/"):
 		return nil
-	case method == "tools/list", method == "subscriptions/listen", method == "resources/list", method == "resources/read", method == "resources/templates/list":
+	case slices.Contains(reads, method):
 		return []access.Scope{access.Read}
-	case method == "tools/call":
+	case method == "tools/call", method == methodTaskCancel, method == methodTaskUpdate:
 		return []access.Scope{access.Call}
 	}
 	return []access.Scope{access.Read, access.Call}
+}
+
+// Calls reports whether a message may have programs run for its client, so that it counts among the client's calls at once. What is unknown may.
+func Calls(message []byte) bool {
+	method := text(only(message, "method"))
+	return !slices.Contains(reads, method) && method != methodTaskCancel && method != methodTaskUpdate
+}
+
+// Lasts reports whether the reply to a message is a stream that lasts as long as its client listens, or as a task.
+func Lasts(message []byte) bool {
+	method := text(only(message, "method"))
+	return method == methodListen || method == methodTaskResult
 }
 
 // only returns the member of that name, nil where there is none or where another name differs in case only: who reads the

@@ -29,6 +29,11 @@ func TestNeeds(t *testing.T) {
 		`{"method":"resources/read"}`:                                                     {read},
 		`{"method":"resources/list"}`:                                                     {read},
 		`{"method":"resources/templates/list"}`:                                           {read},
+		`{"method":"tasks/get","params":{"taskId":"x"}}`:                                  {read},
+		`{"method":"tasks/result"}`:                                                       {read},
+		`{"method":"tasks/list"}`:                                                         {read},
+		`{"method":"tasks/cancel"}`:                                                       {call},
+		`{"method":"tasks/update"}`:                                                       {call},
 		`{"method":"resources/subscribe"}`:                                                {read, call},
 		`{"method":"tools/call","params":{"name":"upload_file"}}`:                         {call},
 		`{"method":7}`: {read, call},
@@ -37,6 +42,33 @@ func TestNeeds(t *testing.T) {
 	} {
 		if got := Needs([]byte(message)); !slices.Equal(got, want) {
 			t.Errorf("%s needs %v, want %v", message, got, want)
+		}
+	}
+}
+
+// Each message counts as a call or as a stream, or its reply comes at once.
+func TestWhatMessagesCountAs(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string][2]bool{ // a call, a stream
+		`{"method":"tools/call"}`:                                                 {true, false},
+		`{"method":"tools/list"}`:                                                 {false, false},
+		`{"method":"tasks/get"}`:                                                  {false, false},
+		`{"method":"tasks/cancel"}`:                                               {false, false},
+		`{"method":"tasks/result"}`:                                               {false, true},
+		`{"method":"subscriptions/listen"}`:                                       {false, true},
+		`{"jsonrpc":"2.0","method":"subscriptions\/listen"}`:                      {false, true},
+		`{"method":"tasks\u002fresult"}`:                                          {false, true},
+		`{"method":"tools/call","params":{"method":"subscriptions/listen"}}`:      {true, false},
+		`{"method":"tools/call","params":{"arguments":["subscriptions/listen"]}}`: {true, false},
+		`{"method":"tasks/get","method":"tools/call"}`:                            {true, false},
+		`{"method":"tasks/get","Method":"tools/call"}`:                            {true, false},
+		`{"method":5,"x":"subscriptions/listen"}`:                                 {true, false},
+		`[{"method":"tasks/get"}]`:                                                {true, false},
+		`subscriptions/listen`:                                                    {true, false},
+		``:                                                                        {true, false},
+	} {
+		if got := [2]bool{Calls([]byte(message)), Lasts([]byte(message))}; got != want {
+			t.Errorf("%s: %v, want %v", message, got, want)
 		}
 	}
 }

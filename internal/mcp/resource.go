@@ -149,7 +149,10 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	defer func() { _ = f.Close() }() // it was only read
 	if f.Bytes > maxRead {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Data: agent.Encoded(map[string]any{"uri": req.Params.URI, "size": f.Bytes, "limit": maxRead}),
-			Message: fmt.Sprintf("the file has %d bytes, and a resource is read up to %d: GET /v1/files/%s/content sends it, also in ranges, and recurgentd files get %s downloads it", f.Bytes, maxRead, id, id)}
+			Message: fmt.Sprintf("the file has %d bytes, and a resource is read up to %d: GET %s/v1/files/%s/content sends it, also in ranges, and recurgentd files get %s downloads it", f.Bytes, maxRead, s.o.Address, id, id)}
+	}
+	if err := room(ctx, f.Bytes); err != nil {
+		return nil, err
 	}
 	data, err := io.ReadAll(f)
 	if err == nil {

@@ -27,6 +27,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Runtime is what the server asks of the daemon.
@@ -36,13 +38,23 @@ type Runtime interface {
 	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
 	Judge(ctx context.Context, callID string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error)
 	Files
+
+	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
+	Progress(callID string) *progress.Log // nil where the call does not run here
+	CancelRunning(callID string) bool
+	Cancel(ctx context.Context, callID, actor string) error
+	CallView(ctx context.Context, callID string) (operator.CallView, error)
+	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
+	PolicyInForce() *agent.Policy
 }
 
-// Options configures a Server. All fields but Logger are required.
+// Options configures a Server. All fields but Address and Logger are required.
 type Options struct {
 	Runtime Runtime
 	Tools   *catalog.Catalog
 	Version string // of the daemon
+	Address string // where clients reach its REST interface; "" where that is not known
+	Now     func() time.Time
 	Logger  zerolog.Logger
 }
 
@@ -53,7 +65,7 @@ type Server struct {
 	mcp *sdk.Server
 
 	requests requests
-	extras   map[string]bool // names of the tools that are no methods; set once by New
+	extras   map[string]extraTool // the tools that are no methods, by name; set once by New
 
 	once sync.Once // begins watching the catalog
 	end  context.CancelFunc
@@ -71,15 +83,18 @@ const instructions = `Each tool runs a stored program and returns the outcome: {
 
 // New returns a server. Close ends it.
 func New(o Options) (*Server, error) {
-	if o.Runtime == nil || o.Tools == nil || o.Version == "" {
-		return nil, errors.New("mcp: Runtime, Tools and Version are required")
+	if o.Runtime == nil || o.Tools == nil || o.Version == "" || o.Now == nil {
+		return nil, errors.New("mcp: Runtime, Tools, Version and Now are required")
 	}
-	s := &Server{o: o, log: o.Logger, extras: map[string]bool{}, requests: requests{now: time.Now}}
+	s := &Server{o: o, log: o.Logger, extras: map[string]extraTool{}, requests: requests{now: o.Now}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.mcp = newSDKServer(o.Version, o.Logger)
 	for _, t := range extraTools() {
-		s.extras[t.tool.Name] = true
-		s.mcp.AddTool(t.tool, s.extra(t))
+		s.extras[t.tool.Name] = t
+		s.mcp.AddTool(t.tool, passed)
+	}
+	if err := s.addTasks(); err != nil {
+		return nil, err
 	}
 	s.mcp.AddResourceTemplate(fileTemplate(), s.readResource)
 	s.mcp.AddReceivingMiddleware(s.answer)
@@ -147,15 +162,19 @@ func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, noResource(read)
 			}
 		case *sdk.CallToolParamsRaw:
-			if call, ok := req.(*sdk.CallToolRequest); ok && !s.extras[p.Name] {
-				result, err := s.run(ctx, call)
+			if call, ok := req.(*sdk.CallToolRequest); ok {
+				result, err := s.callTool(ctx, call)
 				return completed(call.Session, result), err
 			}
 		}
 		if method == methodListen {
+			if asksForTasks(ctx) && !declaresTasks(req.GetParams().GetMeta()) {
+				return nil, undeclared()
+			}
 			s.once.Do(s.watch)
 		}
-		return next(ctx, method, req)
+		r, err := next(ctx, method, req)
+		return declared(r), err
 	}
 }
 
@@ -173,11 +192,8 @@ var aComplete = func() (r sdk.CallToolResult) {
 // completed has the result say that it is complete where the client's version wants that; nil stays nil.
 func completed(client *sdk.ServerSession, result sdk.Result) sdk.Result {
 	r, ok := result.(*sdk.CallToolResult)
-	if !ok || r == nil {
+	if !ok || r == nil || version(client) < newestVersion {
 		return result
-	}
-	if said := client.InitializeParams(); said != nil && said.ProtocolVersion < newestVersion {
-		return r
 	}
 	whole := aComplete
 	whole.Meta, whole.Content, whole.StructuredContent, whole.IsError = r.Meta, r.Content, r.StructuredContent, r.IsError
@@ -211,6 +227,9 @@ func (s *Server) list(ctx context.Context, next sdk.MethodHandler, req sdk.Reque
 	}
 	if more {
 		out.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(methods[len(methods)-1].Name))
+	}
+	if lister, ok := req.(*sdk.ListToolsRequest); ok && formOf(version(lister.Session)) == coreTasks {
+		return s.withExecution(out), nil
 	}
 	return out, nil
 }
@@ -251,24 +270,7 @@ func (s *Server) watch() {
 func (s *Server) notify() {
 	for _, t := range extraTools() {
 		if t.tool.Name == listed {
-			s.mcp.AddTool(t.tool, s.extra(t))
+			s.mcp.AddTool(t.tool, passed)
 		}
 	}
-}
-
-// run calls the method that a tool stands for.
-func (s *Server) run(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	tool, err := s.o.Tools.Find(ctx, reader(ctx), req.Params.Name)
-	if err != nil {
-		return nil, rpcError(err)
-	}
-	object, err := checked(req.Params.Arguments)
-	if err != nil {
-		return failed(tool, err), nil
-	}
-	q := runtime.CallRequest{Role: tool.Role, Method: tool.Method, Owner: owner(ctx), Operates: operates(ctx)}
-	if q.Args, q.Kwargs, err = tool.Arguments(object, catalog.Plain); err != nil {
-		return failed(tool, err), nil
-	}
-	return s.call(ctx, req, q, tool)
 }

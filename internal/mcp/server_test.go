@@ -27,7 +27,7 @@ type fake struct {
 	err   error
 	ended error // of a call whose progress is reported
 	asked runtime.CallRequest
-	Files
+	Runtime
 }
 
 func (f *fake) CallOwner(context.Context, string) (string, error) { return "ann", nil }
@@ -79,7 +79,7 @@ func offeringTo(t *testing.T, o *sdk.ClientOptions, f *fake, methods map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Runtime: f, Tools: tools, Version: "1"})
+	s, err := New(Options{Runtime: f, Tools: tools, Version: "1", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type uploaded struct {
 }
 
 // uploadFile keeps a file of the client, as POST /v1/files does.
-func (s *Server) uploadFile(ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error) {
+func (s *Server) uploadFile(ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	var in struct {
 		Name      string  `json:"name"`
 		MediaType string  `json:"media_type"`
@@ -99,7 +99,7 @@ func decodeContent(content, encoding string) (string, error) {
 }
 
 // refusedUpload is the result for a file that the daemon does not take.
-func (s *Server) refusedUpload(err error) (*sdk.CallToolResult, error) {
+func (s *Server) refusedUpload(err error) (sdk.Result, error) {
 	var limit *files.LimitError
 	var full *storage.FullError
 	var bad *agent.InputError

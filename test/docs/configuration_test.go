@@ -117,6 +117,9 @@ certificate, and a pair that does not fit leaves the old one in use. Clients nam
 The name in the URL must be in the certificate, also for ` + "`recurgentd healthcheck`" + `: add ` + "`127.0.0.1`" + ` or ` + "`localhost`" + ` to it, or name another URL. ` + "`recurgentd doctor`" + ` says when it ends, and warns
 14 days before and where tokens travel without TLS.
 
+Where a proxy in front ends TLS, or serves the daemon below a path of its own, ` + "`--public-url https://tools.example.com/base`" + ` says where clients find it. The metadata for clients of MCP (RFC 9728), ` + "`resource_metadata`" + `
+of 401s, the server in ` + "`/openapi.yaml`" + ` and ` + "`Location`" + ` headers begin with it. What a request says in ` + "`Forwarded`" + ` or ` + "`X-Forwarded-*`" + ` is not believed.
+
 ## Limits
 
 Requests over a limit are rejected, or truncated where noted.

@@ -5276,7 +5276,7 @@ type ProtectedResource struct {
 	AuthorizationServers   []string `json:"authorization_servers"`
 	BearerMethodsSupported []string `json:"bearer_methods_supported"`
 
-	// Resource The address by which the client has reached the daemon, or its /mcp.
+	// Resource The address of --public-url, else that by which the client has reached the daemon, or its /mcp.
 	Resource        string   `json:"resource"`
 	ResourceName    string   `json:"resource_name"`
 	ScopesSupported []string `json:"scopes_supported"`

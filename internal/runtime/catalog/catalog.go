@@ -148,6 +148,18 @@ func (c *Catalog) Find(ctx context.Context, r agent.Reader, name string) (*Tool,
 	return t, nil
 }
 
+// Of returns the tool of the method, as the reader is shown it. *NotFound where it has none.
+func (c *Catalog) Of(ctx context.Context, r agent.Reader, m Method) (*Tool, error) {
+	c.mu.Lock()
+	err := c.refresh(ctx)
+	name := c.names.names[m]
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return c.Find(ctx, r, name)
+}
+
 // unlisted returns the error for a name without a tool. It does not say whether another owner has one.
 const unlisted = "list the tools, or search for one; those of other owners are listed once a person has registered the role or approved the program, or calls of two owners have made it durable"
 

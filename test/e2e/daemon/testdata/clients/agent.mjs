@@ -67,6 +67,36 @@ assert.equal((await call('find_tools', { query: 7 })).isError, true)
 await assert.rejects(call('no_such_tool', {}), (e) => e.code === -32602 && e.message.includes('unknown tool'))
 await assert.rejects(call('calculator__add', { a: 1, b: 2 }, { 'recurgent/session_id': 'sess_none' }), (e) => e.code === -32602)
 
+// Files are resources.
+const kept = await call('upload_file', { name: 'notes.md', media_type: 'text/markdown', content: 'a text' })
+const { uri } = kept.content.find((c) => c.type === 'resource_link')
+assert.equal((await client.readResource({ uri })).contents[0].text, 'a text')
+assert.deepEqual((await client.listResources()).resources.map((r) => [r.name, r.uri]), [['notes.md', uri]])
+assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 1)
+await assert.rejects(client.readResource({ uri: uri + '0' }), (e) => e.code === (newest ? -32602 : -32002))
+
+// A call is a task, which the older SDK knows.
+if (!newest) {
+  assert.ok(client.getServerCapabilities().tasks.requests.tools.call)
+  const { tasks } = client.experimental
+  const said = []
+  for await (const m of tasks.callToolStream({ name: 'calculator__add', arguments: { a: 1, b: 2 } }, undefined, { task: { ttl: 60000 } })) {
+    said.push(m.type)
+    if (m.type === 'result') assert.equal(m.result.structuredContent.value, 3)
+    if (m.type === 'error') throw m.error
+  }
+  assert.equal(said[0], 'taskCreated')
+  assert.equal(said.at(-1), 'result')
+  let given
+  for await (const m of tasks.callToolStream({ name: 'call_method', arguments: { role: 'shop', method: 'spins', args: ['spin'] } }, undefined, { task: {} })) {
+    if (m.type === 'taskCreated') given = await tasks.cancelTask(m.task.taskId)
+    if (given) break
+  }
+  assert.equal(given.status, 'cancelled')
+  assert.equal((await tasks.listTasks()).tasks[0].taskId, given.taskId)
+  assert.equal((await tasks.getTask(given.taskId)).status, 'cancelled')
+}
+
 // A call shows its progress and ends when it is given up. The model answers nothing: an SDK drops the progress of a
 // call whose result it has read.
 const given = new AbortController()

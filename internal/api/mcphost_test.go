@@ -1,0 +1,55 @@
+package api
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Replies over MCP take part in the bytes that replies may have until their request has ended; what a task counts for goes on until its call has ended.
+func TestHostOfMCP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil)
+		ann := agent.Owner{Namespace: agent.DefaultNamespace, Name: "ann"}
+		w := &reply{held: held{shares: c.server.shares, owner: ann}}
+		h := &mcpHost{s: c.server, w: w}
+		used := func() int64 {
+			n, _ := c.server.replies.writing.Used()
+			return n
+		}
+		for range 2 {
+			if !h.room(1 << 20) {
+				t.Fatal("no room for a reply in an idle daemon")
+			}
+		}
+		if !h.room(c.server.replies.limit-2<<20) || used() != c.server.replies.limit {
+			t.Errorf("%d bytes are in use of %d", used(), c.server.replies.limit)
+		}
+		other := &mcpHost{s: c.server, w: &reply{held: held{shares: c.server.shares, owner: agent.Owner{Namespace: agent.DefaultNamespace, Name: "ben"}}}}
+		if h.room(1<<20) || !other.room(1<<20) {
+			t.Error("one owner has room beside all that it may have, or another one has none")
+		}
+		other.leave()
+		h.leave()
+		h.leave()
+		if used() != 0 || !h.room(1<<20) {
+			t.Errorf("%d bytes are in use after the request", used())
+		}
+		h.leave()
+
+		if !c.server.shares.calls.Try(ann, 1) {
+			t.Fatal("no call is admitted")
+		}
+		w.held.call = true
+		release := h.hold()
+		w.held.release()
+		if n, _ := c.server.shares.calls.Used(); n != 1 {
+			t.Errorf("%d calls count while the task goes on", n)
+		}
+		release()
+		if n, _ := c.server.shares.calls.Used(); n != 0 {
+			t.Errorf("%d calls count after it", n)
+		}
+	})
+}

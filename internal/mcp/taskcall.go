@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+)
+
+// taskAfter is how long a client that knows the extension waits for the result of a call for which no model is asked, before it gets a task.
+const taskAfter = 5 * time.Second
+
+// wantsTask reports whether the client asks that the call be a task, as in version 2025-11-25. The ttl that it asks for must be one; that of the policy counts.
+func wantsTask(ctx context.Context, req *sdk.CallToolRequest) (bool, error) {
+	if formOf(version(req.Session)) != coreTasks {
+		return false, nil
+	}
+	raw := taskMember(ctx)
+	if raw == nil {
+		return false, nil
+	}
+	var task struct {
+		TTL *float64 `json:"ttl"`
+	}
+	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &task) != nil || task.TTL != nil && *task.TTL < 0 {
+		return false, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "task must be an object whose ttl, where it has one, is a number of milliseconds"}
+	}
+	return true, nil
+}
+
+// create starts the call, and returns the task that it is.
+func (s *Server) create(ctx context.Context, q runtime.CallRequest) (sdk.Result, error) {
+	id, done, err := s.o.Runtime.Start(q)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	hold(ctx, done)
+	t := s.begun(id)
+	out := &createdTask{Task: t.core()}
+	out.Meta = sdk.Meta{MetaCall: id, MetaSession: q.SessionID}
+	return out, nil
+}
+
+// begun is the state of a task that is handed out: it begins as working, however soon its call ends.
+func (s *Server) begun(id string) taskState {
+	return s.state(&agent.LogEntry{CallID: id, OutcomeStatus: agent.StatusRunning}, coreTasks)
+}
+
+// hold has the request count until the call has ended.
+func hold(ctx context.Context, done <-chan runtime.CallResult) {
+	h := hostOf(ctx)
+	if h.Hold == nil {
+		return
+	}
+	release := h.Hold()
+	go func() { // ends with the call
+		<-done
+		release()
+	}()
+}
+
+// callOrTask makes the call for a client that knows the extension. It returns the result, or the task that the call is once a model is asked for its program
+// or it has run for taskAfter.
+func (s *Server) callOrTask(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest, tool *catalog.Tool) (sdk.Result, error) {
+	var stages *progress.Log
+	q.Follow = func(l *progress.Log) { stages = l } // before Start returns
+	id, done, err := s.o.Runtime.Start(q)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	asked := requestOf(ctx)
+	leave := func() { s.o.Runtime.CancelRunning(id) }
+	watch, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { report(watch, stages, asked, sayer(ctx, req.Session, req.Params.Meta), leave) })
+	res, long, err := untilLong(ctx, stages, done)
+	stop()
+	watching.Wait() // a result is the last message of its request
+	switch {
+	case err != nil:
+		leave()
+		return nil, err
+	case long:
+		hold(ctx, done)
+		t := s.begun(id)
+		out := t.extension(resultTask)
+		out.Meta = sdk.Meta{MetaCall: id, MetaSession: q.SessionID}
+		return out, nil
+	case len(res.Body) == 0:
+		return nil, rpcError(cmp.Or(res.Err, errNoReply))
+	}
+	return s.replied(ctx, req.Session, res.Body, tool)
+}
+
+// errNoReply is our own fault: a call that was taken must end in a reply.
+var errNoReply = errors.New("a call ended without a reply")
+
+// untilLong waits until the call has ended, or is long enough to be a task. The error is the cause of the context's end.
+func untilLong(ctx context.Context, stages *progress.Log, done <-chan runtime.CallResult) (res runtime.CallResult, long bool, err error) {
+	patience := time.NewTimer(taskAfter)
+	defer patience.Stop()
+	for n := 0; ; {
+		events, wait, _ := stages.Next(n)
+		n += len(events)
+		for _, e := range events {
+			if e.Type == progress.Forging {
+				return res, true, nil
+			}
+		}
+		if len(events) > 0 {
+			continue
+		}
+		select { // wait is nil once nothing more is reported: the result comes
+		case res = <-done:
+			return res, false, nil
+		case <-wait:
+		case <-patience.C:
+			return res, true, nil
+		case <-ctx.Done():
+			return res, false, cmp.Or(requestOf(ctx).why(ctx), interrupt.ErrCanceled)
+		}
+	}
+}

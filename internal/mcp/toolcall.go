@@ -1,0 +1,59 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+)
+
+// callTool calls the tool that the request names.
+func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Result, error) {
+	t, extra := s.extras[req.Params.Name]
+	if !extra {
+		return s.run(ctx, req)
+	}
+	if task, err := wantsTask(ctx, req); err != nil || task && t.of != catalog.CallInSession {
+		return nil, cmp.Or(err, error(&jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: req.Params.Name + " cannot be a task"}))
+	}
+	return s.extra(ctx, t, req)
+}
+
+// passed is for the library, which lists a tool that has a handler only: answer calls all tools.
+func passed(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return nil, fmt.Errorf("the library has called %s", req.Params.Name)
+}
+
+// run calls the method that a tool stands for.
+func (s *Server) run(ctx context.Context, req *sdk.CallToolRequest) (sdk.Result, error) {
+	tool, err := s.o.Tools.Find(ctx, reader(ctx), req.Params.Name)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	q := runtime.CallRequest{Role: tool.Role, Method: tool.Method, Owner: owner(ctx), Operates: operates(ctx)}
+	object, err := checked(req.Params.Arguments)
+	if err == nil {
+		q.Args, q.Kwargs, err = tool.Arguments(object, catalog.Plain)
+	}
+	if err != nil {
+		return unfit(ctx, req, err, failed(tool, err))
+	}
+	return s.call(ctx, req, q, tool)
+}
+
+// unfit is the answer to arguments that cannot be passed on: a result that says so, or an error where the client wants a task, since there is no call.
+func unfit(ctx context.Context, req *sdk.CallToolRequest, why error, result *sdk.CallToolResult) (sdk.Result, error) {
+	task, err := wantsTask(ctx, req)
+	if task {
+		err = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: faultText(why)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
