@@ -1,6 +1,7 @@
 package eject
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -149,7 +150,7 @@ func (x *Program) replayable(raw json.RawMessage, rules *mask.Rules) playback {
 		a := &all.Asks[i]
 		reason := a.prepare(rules)
 		if reason == "" {
-			reason = p.reads(x, a, rules)
+			reason = cmp.Or(a.decodes(), p.reads(x, a, rules))
 		}
 		if reason != "" {
 			return playback{reason: reason}

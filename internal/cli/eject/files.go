@@ -136,6 +136,24 @@ func (p *playback) file(x *Program, id, sum string, rules *mask.Rules) (reason s
 	return foreign("it reads", f.Data, f.MediaType)
 }
 
+// decodes returns the reason where a text that the program decoded would be read otherwise.
+func (a *ask) decodes() (reason string) {
+	var text struct {
+		Charset string `json:"charset"`
+		Marked  bool   `json:"marked"`
+	}
+	if a.Op != "decode" {
+		return ""
+	}
+	if json.Unmarshal(a.Result, &text) != nil {
+		return unreadable
+	}
+	if text.Marked || text.Charset == local.Latin {
+		return ""
+	}
+	return "it decodes text in " + text.Charset + ", which the module does not read"
+}
+
 // foreign returns the reason where the module would read a text otherwise than the daemon.
 func foreign(does string, text []byte, mediaType string) (reason string) {
 	if name, err := charsets.Guess(bytes.NewReader(text), mediaType); err == nil && name != "" && name != local.Charset(text) {
