@@ -165,6 +165,9 @@ func (g *gathering) method(role, method string, asked bool) error {
 		return nil
 	}
 	x := eject.Program{Role: role, Method: method, Interface: a.Interface, Code: a.Code}
+	if g := a.Find(a.Current); g != nil { // what calls without a contract are shown may be another one's
+		x.Interface = g.Interface
+	}
 	if err := g.evidence(path, &x); err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 	if err := r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionRunning, Attempts: was.Attempts + 1}); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
-	q := correctionRequest(a.Current(), a.Corrections()[0])
+	q := correctionRequest(rec.decision.Generation)
 	if !rec.policy.RepairEnabled {
 		q.kind = provider.KindForge
 	}
@@ -203,23 +203,33 @@ func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *a
 	return c
 }
 
-// correcting is a pseudo-call of the method: the judged call's input stands in for a caller's, and its owner for the caller.
+// errContractUnknown says that a correction cannot be held to what it has to keep.
+var errContractUnknown = errors.New("the program was written for the contract of somebody's call, which is not known any more: call the method with it again")
+
+// correcting is a pseudo-call of the method: the judged call's input stands in for a caller's, and its owner for the caller. Where the program was made for the contract of
+// such a call, it brings that one, too.
 func (r *Runtime) correcting(ctx context.Context, k methodKey, a *agent.Artifact) (*recovery, error) {
 	v := a.Corrections()[0]
 	judged, err := r.store.Session(ctx, v.SessionID)
 	if err != nil {
 		return nil, err
 	}
-	c := r.newCall(CallRequest{Role: k.role, Method: k.method, Args: v.Args, Kwargs: v.Kwargs, Owner: judged.Owner}, agent.Session{ID: v.SessionID, Role: k.role, Owner: judged.Owner})
-	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection, Generation: a.Current()}}
-	s.terms, err = c.resolveTerms(ctx)
+	g := a.Judged(&v)
+	c := r.newCall(CallRequest{Role: k.role, Method: k.method, Args: v.Args, Kwargs: v.Kwargs, Owner: judged.Owner, Contract: g.Asked}, agent.Session{ID: v.SessionID, Role: k.role, Owner: judged.Owner})
+	if g.CallersContract && g.Asked == nil && judged.Role == k.role {
+		c.asked = judged.Contract // of a program of earlier versions
+	}
+	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection, Generation: g}}
+	if s.terms, err = c.resolveTerms(ctx); err == nil && g.CallersContract && (!s.terms.own || s.terms.checked != g.CheckedFingerprint) {
+		err = errContractUnknown
+	}
 	return &recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}, err
 }
 
 // heldAlready returns how the correction ends without a model where what was judged was the answer of an earlier program
 // and the current one holds what people expect; nil when a correction is needed.
 func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
-	g := rec.artifact.Current()
+	g := rec.decision.Generation
 	if rec.artifact.Doubted(g.ID) {
 		return nil
 	}
@@ -263,7 +273,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 }
 
 // correctionRequest asks for the repair of a program that answered wrong.
-func correctionRequest(g *agent.Generation, v agent.Verdict) forgeRequest {
+func correctionRequest(g *agent.Generation) forgeRequest {
 	message := "A person judged an answer of this program to be wrong. Correct the program; the evidence says what was answered and what is right."
 	return forgeRequest{kind: provider.KindRepair, trigger: reasonOfCorrection, predecessor: g, alone: true,
 		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer", message: prompt.Public(message)}}
