@@ -69,7 +69,7 @@ type fileAnswer struct {
 	LeftOut   bool   `json:"left_out"`
 }
 
-// reads returns the id of the stored file of which a test needs the bytes, "" for none.
+// reads returns the id of the stored file whose bytes a test needs; "" if it needs no such file.
 func (a *ask) reads() string {
 	var f fileAnswer
 	switch {
@@ -79,6 +79,14 @@ func (a *ask) reads() string {
 		return f.File
 	}
 	return ""
+}
+
+// readsText reports whether a file is read as text, or may be later.
+func (a *ask) readsText() bool {
+	var q struct {
+		Text bool `json:"text"`
+	}
+	return a.Op != "open" || json.Unmarshal(a.Params, &q) != nil || q.Text
 }
 
 // reads notes what a recorded answer needs of the stored files, and returns the reason where a test cannot have it.
@@ -91,7 +99,10 @@ func (p *playback) reads(x *Program, a *ask, rules *mask.Rules) (reason string) 
 		return unreadable
 	}
 	if id := a.reads(); id != "" {
-		return p.file(x, id, f.SHA256, rules)
+		if reason := p.file(x, id, f.SHA256, rules); reason != "" || !a.readsText() {
+			return reason
+		}
+		return foreign("it reads", x.Files[id].Data, x.Files[id].MediaType)
 	}
 	content := append([]byte(f.Body), f.Raw...) // one of them is empty
 	if reason := searched(content, rules); reason != "" {
@@ -100,11 +111,15 @@ func (p *playback) reads(x *Program, a *ask, rules *mask.Rules) (reason string) 
 	return foreign("it fetches", content, f.MediaType)
 }
 
-// given notes the files that the arguments of a case refer to of which no effects are recorded.
+// given notes the files that the arguments of a case without recorded effects refer to.
 func (p *playback) given(x *Program, rules *mask.Rules, args []json.RawMessage) (reason string) {
 	for _, raw := range args {
 		for _, id := range agent.FileRefs(raw) {
-			if reason := p.file(x, id, "", rules); reason != "" {
+			reason := p.file(x, id, "", rules)
+			if reason == "" {
+				reason = foreign("it reads", x.Files[id].Data, x.Files[id].MediaType)
+			}
+			if reason != "" {
 				return reason
 			}
 		}
@@ -133,7 +148,7 @@ func (p *playback) file(x *Program, id, sum string, rules *mask.Rules) (reason s
 		return reason
 	}
 	p.files = append(p.files, id)
-	return foreign("it reads", f.Data, f.MediaType)
+	return ""
 }
 
 // decodes returns the reason where a text that the program decoded would be read otherwise.

@@ -130,6 +130,12 @@ func TestFilesOfOtherBytes(t *testing.T) {
 			t.Errorf("got %v, %v, want %q", left, contents, want)
 		}
 	}
+	dos := "M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"
+	bytes := reader(sumOf(dos), map[string]File{"file_1": stored("dos.csv", dos)})
+	bytes.Fixtures[0].Effects = json.RawMessage(strings.Replace(string(bytes.Fixtures[0].Effects), `,"text":true`, "", 1))
+	if _, _, contents, left := bytes.cases(nil); len(left) > 0 || len(contents) != 1 {
+		t.Errorf("a text that is read as bytes: %v left out", left)
+	}
 	x := &Program{Files: map[string]File{"file_1": stored("a.txt", "b")}, Examples: []agent.Example{{ID: "ex_1", Args: []json.RawMessage{json.RawMessage(`{"$file":"file_1"}`)}}}}
 	if _, recorded, contents, left := x.cases(nil); len(left) > 0 || len(contents) != 1 || len(recorded.Files) != 1 || len(x.Reads()) != 1 {
 		t.Errorf("got %v, %v, %v", left, contents, recorded)
