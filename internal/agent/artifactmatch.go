@@ -36,7 +36,7 @@ func (a *Artifact) Neutral() *Generation { return a.Matching(FingerprintNone, an
 
 func anyGeneration(*Generation) bool { return true }
 
-// Judged returns the kept generation that answers now the calls of the kind of which a verdict judges one: of those that brought a contract as that one did, or of all others.
+// Judged returns the kept generation that now answers calls like the judged one: those with the same contract of their own or, where it had none, all others.
 func (a *Artifact) Judged(v *Verdict) *Generation {
 	checked := FingerprintNone
 	if g := a.Find(v.Generation); g != nil && g.CallersContract {
