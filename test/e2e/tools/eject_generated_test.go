@@ -172,6 +172,19 @@ func programOf(in, out half, source string) string {
 	return strings.ReplaceAll(rig.Program(body, imports...), sourceURL, source+"/")
 }
 
+// chosenHalves are the programs of a run: each input with one output or, where there is time, with all.
+func chosenHalves(random *rand.Rand) (chosen [][2]half) {
+	order := random.Perm(len(outputs))
+	for i, in := range inputs {
+		for j := range outputs {
+			if j == 0 || !testing.Short() {
+				chosen = append(chosen, [2]half{in, outputs[order[(i+j)%len(outputs)]]})
+			}
+		}
+	}
+	return chosen
+}
+
 // Every tool of a generated set passes its tests as plain Go, and no case is left out: tools that read files, make some, fetch some, delegate,
 // remember and fail, under awkward names.
 func TestGeneratedToolsEject(t *testing.T) {
@@ -186,15 +199,7 @@ func TestGeneratedToolsEject(t *testing.T) {
 	})
 	const role = "generated röle"
 	script := rig.Script{helper + ".type": {rig.Program("\treturn call.Args, nil")}}
-	var chosen [][2]half
-	order := random.Perm(len(outputs))
-	for i, in := range inputs {
-		for j := range outputs {
-			if j == 0 || !testing.Short() {
-				chosen = append(chosen, [2]half{in, outputs[order[(i+j)%len(outputs)]]})
-			}
-		}
-	}
+	chosen := chosenHalves(random)
 	names := slices.Clone(awkward)
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for i, c := range chosen {
