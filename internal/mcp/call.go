@@ -45,21 +45,30 @@ func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.C
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	return result(ctx, res.Body, tool)
+	made, outcome, err := result(ctx, res.Body, tool)
+	if err == nil {
+		made.Content = append(made.Content, s.links(ctx, req.Session, outcome)...)
+	}
+	return made, err
 }
 
 // nameSession finds the call's session: that of the arguments, else of _meta, else one of its own.
 func nameSession(req *sdk.CallToolRequest, q *runtime.CallRequest) error {
+	var err error
+	if q.SessionID, err = sessionOf(req, q.SessionID); err == nil && q.SessionID == "" {
+		q.SessionID, q.Ephemeral = ids.NewSession(true), true
+	}
+	return err
+}
+
+// sessionOf returns the session that the arguments name, else that of _meta; "" where neither does.
+func sessionOf(req *sdk.CallToolRequest, argument string) (string, error) {
 	given, there := req.Params.Meta[MetaSession]
 	name, isText := given.(string)
 	if there && !isText {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "_meta " + MetaSession + " must be the id of a session"}
+		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "_meta " + MetaSession + " must be the id of a session"}
 	}
-	q.SessionID = cmp.Or(q.SessionID, name)
-	if q.SessionID == "" {
-		q.SessionID, q.Ephemeral = ids.NewSession(true), true
-	}
-	return nil
+	return cmp.Or(argument, name), nil
 }
 
 // beat is how often a client hears that its call goes on, at the least.
@@ -161,8 +170,8 @@ func stage(e progress.Event) string {
 	return ""
 }
 
-// result makes a tool's result of a call's reply.
-func result(ctx context.Context, body []byte, tool *catalog.Tool) (*sdk.CallToolResult, error) {
+// result makes a tool's result of a call's reply. structured is its structured content.
+func result(ctx context.Context, body []byte, tool *catalog.Tool) (made *sdk.CallToolResult, structured json.RawMessage, err error) {
 	var reply struct {
 		CallID    string          `json:"call_id"`
 		SessionID string          `json:"session_id"`
@@ -172,11 +181,11 @@ func result(ctx context.Context, body []byte, tool *catalog.Tool) (*sdk.CallTool
 		} `json:"program"`
 	}
 	if err := json.Unmarshal(body, &reply); err != nil {
-		return nil, fmt.Errorf("read the reply of a call: %w", err)
+		return nil, nil, fmt.Errorf("read the reply of a call: %w", err)
 	}
 	var outcome agent.Outcome
 	if err := json.Unmarshal(reply.Outcome, &outcome); err != nil {
-		return nil, fmt.Errorf("read the outcome of call %s: %w", reply.CallID, err)
+		return nil, nil, fmt.Errorf("read the outcome of call %s: %w", reply.CallID, err)
 	}
 	if tool != nil && outcome.OK() {
 		if err := tool.CheckValue(ctx, outcome.Value); err != nil { // clients check it, too, and would show nothing of it
@@ -189,7 +198,7 @@ func result(ctx context.Context, body []byte, tool *catalog.Tool) (*sdk.CallTool
 	out := outcomeResult(reply.Outcome, !outcome.OK())
 	out.Content = append(out.Content, &sdk.TextContent{Text: "call_id: " + reply.CallID + ", session_id: " + reply.SessionID})
 	out.Meta = sdk.Meta{MetaCall: reply.CallID, MetaSession: reply.SessionID, MetaProgram: reply.Program.Source}
-	return out, nil
+	return out, reply.Outcome, nil
 }
 
 // outcomeResult is a result with the object as structured content, and as text for clients that know text only.

@@ -32,7 +32,7 @@ const listed = "find_tools"
 // extraTools returns the tools that are not methods. Lists begin with them. Their names have no "__", so no method's tool is called so.
 func extraTools() []extraTool {
 	tools := []extraTool{{of: catalog.CallInSession, run: (*Server).callMethod}, {of: catalog.FindTools, run: (*Server).findTools},
-		{of: catalog.JudgeCall, run: (*Server).judgeCall}, {of: catalog.NewSession, run: (*Server).newSession}}
+		{of: catalog.JudgeCall, run: (*Server).judgeCall}, {of: catalog.NewSession, run: (*Server).newSession}, {of: catalog.UploadFile, run: (*Server).uploadFile}}
 	for i := range tools {
 		t := &tools[i]
 		t.tool = &sdk.Tool{Name: t.of.Name, Description: t.of.Description, InputSchema: t.of.Parameters}

@@ -18,6 +18,7 @@ import (
 // served are the methods that are answered, and so those that the capabilities declare. The library knows more of them.
 var served = map[string]bool{
 	"initialize": true, "ping": true, "server/discover": true, "tools/list": true, "tools/call": true, methodListen: true,
+	"resources/list": true, "resources/read": true, "resources/templates/list": true,
 }
 
 // Handler serves streamable HTTP. It checks neither access nor Host and Origin: its caller does. Bodies are bounded by

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 )
 
-// Needs returns the scopes that a message needs: none to shake hands, Read to list, search or watch tools, Call to call one.
+// Needs returns the scopes that a message needs: none to shake hands, Read to list, search or watch tools and to read files, Call to call one.
 // What is unknown, or could be read in two ways, needs both.
 func Needs(message []byte) []access.Scope {
 	method := text(only(message, "method"))
@@ -18,7 +18,7 @@ func Needs(message []byte) []access.Scope {
 	switch {
 	case method == "initialize", method == "ping", method == "server/discover", strings.HasPrefix(method, "notifications/"):
 		return nil
-	case method == "tools/list", method == "subscriptions/listen":
+	case method == "tools/list", method == "subscriptions/listen", method == "resources/list", method == "resources/read", method == "resources/templates/list":
 		return []access.Scope{access.Read}
 	case method == "tools/call":
 		return []access.Scope{access.Call}

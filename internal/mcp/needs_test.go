@@ -26,10 +26,14 @@ func TestNeeds(t *testing.T) {
 		`{"method":"ping","Method":"tools/call","params":{"name":"a__b"}}`:                {read, call},
 		`{"method":"ping","method":"tools/call"}`:                                         {read, call},
 		`[{"method":"ping"}]`:                                                             {read, call},
-		`{"method":"resources/read"}`:                                                     {read, call},
-		`{"method":7}`:                                                                    {read, call},
-		`{}`:                                                                              {read, call},
-		`nonsense`:                                                                        {read, call},
+		`{"method":"resources/read"}`:                                                     {read},
+		`{"method":"resources/list"}`:                                                     {read},
+		`{"method":"resources/templates/list"}`:                                           {read},
+		`{"method":"resources/subscribe"}`:                                                {read, call},
+		`{"method":"tools/call","params":{"name":"upload_file"}}`:                         {call},
+		`{"method":7}`: {read, call},
+		`{}`:           {read, call},
+		`nonsense`:     {read, call},
 	} {
 		if got := Needs([]byte(message)); !slices.Equal(got, want) {
 			t.Errorf("%s needs %v, want %v", message, got, want)

@@ -1,7 +1,7 @@
 // Package mcp serves the methods to agents over the Model Context Protocol, by its official Go SDK: over HTTP without
 // sessions of the protocol (Server.Handler), and bridged to standard input and output (Bridge). Each method of the
 // catalog is a tool; beside them there are tools to call any method, to search, to judge an answer, and to begin a
-// conversation.
+// conversation. The files of the one who asks are resources.
 //
 // A tool's result is the outcome of a call. What fails is a result with isError, so that the agent's model sees it and
 // can act on it. Faults of the protocol, an unknown tool among them, are JSON-RPC errors.
@@ -35,6 +35,7 @@ type Runtime interface {
 	CallOwner(ctx context.Context, callID string) (string, error)
 	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
 	Judge(ctx context.Context, callID string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error)
+	Files
 }
 
 // Options configures a Server. All fields but Logger are required.
@@ -65,7 +66,8 @@ const pageSize = 100
 
 const instructions = `Each tool runs a stored program and returns the outcome: {"status": "ok", "value": ...} or an error with a type and a message. ` +
 	`find_tools searches among all tools. call_method calls any method of any role by name, also one that does not exist yet: a model then writes its program. ` +
-	`Calls share memory when they name the same session: new_session makes one, _meta "recurgent/session_id" names it. judge_call says that an answer was right or wrong.`
+	`Calls share memory when they name the same session: new_session makes one, _meta "recurgent/session_id" names it. judge_call says that an answer was right or wrong. ` +
+	`Files are resources. upload_file makes one; arguments and values refer to it as {"$file": "file_..."}.`
 
 // New returns a server. Close ends it.
 func New(o Options) (*Server, error) {
@@ -79,6 +81,7 @@ func New(o Options) (*Server, error) {
 		s.extras[t.tool.Name] = true
 		s.mcp.AddTool(t.tool, s.extra(t))
 	}
+	s.mcp.AddResourceTemplate(fileTemplate(), s.readResource)
 	s.mcp.AddReceivingMiddleware(s.answer)
 	return s, nil
 }
@@ -86,7 +89,7 @@ func New(o Options) (*Server, error) {
 func newSDKServer(version string, log zerolog.Logger) *sdk.Server {
 	return sdk.NewServer(&sdk.Implementation{Name: "recurgentd", Title: "recurgentd", Version: version}, &sdk.ServerOptions{
 		Instructions: instructions, PageSize: pageSize, Logger: quiet(log),
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{}},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" }, // tools change at any time
 	})
 }
@@ -130,12 +133,19 @@ func reader(ctx context.Context) agent.Reader {
 
 func operates(ctx context.Context) bool { return principal(ctx).Scopes.Has(access.Operate) }
 
-// answer answers what is about methods: which of them are tools depends on who asks, and the SDK has one list for all. It has the extra tools.
+// answer answers what is about methods and files: which of them are tools and resources depends on who asks, and the SDK has one list for all. It has
+// the extra tools.
 func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch p := req.GetParams().(type) {
 		case *sdk.ListToolsParams:
 			return s.list(ctx, next, req, p)
+		case *sdk.ListResourcesParams:
+			return s.listResources(ctx, next, req, p)
+		case *sdk.ReadResourceParams:
+			if read, ok := req.(*sdk.ReadResourceRequest); ok && fileID(p.URI) == "" { // the SDK has one code for all versions
+				return nil, noResource(read)
+			}
 		case *sdk.CallToolParamsRaw:
 			if call, ok := req.(*sdk.CallToolRequest); ok && !s.extras[p.Name] {
 				result, err := s.run(ctx, call)

@@ -27,6 +27,7 @@ type fake struct {
 	err   error
 	ended error // of a call whose progress is reported
 	asked runtime.CallRequest
+	Files
 }
 
 func (f *fake) CallOwner(context.Context, string) (string, error) { return "ann", nil }

@@ -12,7 +12,7 @@ var (
 		property{"limit", false, &shape{kind: "integer", description: "10 where it is absent.", least: "1", most: "50"}})
 )
 
-// Tools of MCP, which has sessions and verdicts as tools, too.
+// Tools of MCP, which has sessions, verdicts and uploads as tools, too.
 var (
 	CallInSession = extra(CallMethod.Name, CallMethod.Description, append(slices.Clip(CallMethod.shape.properties),
 		property{"session_id", false, &shape{kind: "string", description: "The conversation that the call is part of."}},
@@ -23,6 +23,11 @@ var (
 		property{"note", false, &shape{kind: "string", description: "Why, in at most 4096 bytes."}})
 	NewSession = extra("new_session", "Begin a conversation. Calls that name its id share a memory, and see what earlier ones did.",
 		property{"role", true, &shape{kind: "string", description: "Who is asked where a call names nobody."}}, property{"context", false, &shape{kind: "object", description: "The memory to begin with."}})
+	UploadFile = extra("upload_file", `Keep a file. The answer's "file" can be passed as an argument to any tool that takes a file.`,
+		property{"content", true, &shape{kind: "string", description: "The text of the file, or its bytes in base64."}}, property{"name", false, &shape{kind: "string", description: "Such as sales.csv."}},
+		property{"media_type", false, &shape{kind: "string", description: "Such as text/csv; text/plain for text, application/octet-stream for base64 where it is absent."}},
+		property{"encoding", false, &shape{kind: "string", enum: []string{"text", "base64"}, description: "How content is given; text where it is absent."}},
+		property{"session_id", false, &shape{kind: "string", description: "The conversation with which the file is deleted."}})
 )
 
 // Extra lists the tools that lists begin with, in that order. It must not be changed.

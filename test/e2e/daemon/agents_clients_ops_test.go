@@ -95,7 +95,7 @@ func TestOpsInspector(t *testing.T) {
 			}
 			return answer
 		}
-		if tools, _ := ask("--method", "tools/list")["tools"].([]any); len(tools) != 5 {
+		if tools, _ := ask("--method", "tools/list")["tools"].([]any); len(tools) != 6 {
 			t.Errorf("%s: %d tools", way, len(tools))
 		}
 		called := ask("--method", "tools/call", "--tool-name", "calculator__add", "--tool-arg", "a=20", "--tool-arg", "b=22")

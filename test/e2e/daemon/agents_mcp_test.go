@@ -85,7 +85,9 @@ func (a *mcpClient) call(name string, arguments any, meta mcp.Meta) result {
 	out := result{CallToolResult: r}
 	out.outcome, _ = r.StructuredContent.(map[string]any)
 	for _, c := range r.Content {
-		out.text += c.(*mcp.TextContent).Text + "\n"
+		if text, ok := c.(*mcp.TextContent); ok {
+			out.text += text.Text + "\n"
+		}
 	}
 	return out
 }
@@ -190,7 +192,7 @@ func TestMCP(t *testing.T) {
 // story is what an agent does; the daemon is asked what became of it.
 func story(t *testing.T, d *rig.Daemon, a *mcpClient) {
 	t.Helper()
-	extra := []string{"call_method", "find_tools", "judge_call", "new_session"}
+	extra := []string{"call_method", "find_tools", "judge_call", "new_session", "upload_file"}
 	if got := toolNames(a.tools()); !slices.Equal(got, extra) {
 		t.Fatalf("tools of a new daemon: %v", got)
 	}
@@ -206,7 +208,7 @@ func story(t *testing.T, d *rig.Daemon, a *mcpClient) {
 
 	tools := a.tools()
 	add := tools["calculator__add"]
-	if add == nil || len(tools) != 5 {
+	if add == nil || len(tools) != 6 {
 		t.Fatalf("tools: %v", toolNames(tools))
 	}
 	if out, _ := add.OutputSchema.(map[string]any); add.InputSchema.(map[string]any)["type"] != "object" || out["type"] != "object" || !add.Annotations.ReadOnlyHint {
@@ -257,7 +259,7 @@ func wrongInputs(t *testing.T, d *rig.Daemon, a *mcpClient) {
 		t.Errorf("args that are no array: %s", r.text)
 	}
 	for name, arguments := range map[string]object{
-		"call_method": {"role": "a/b", "method": "m"}, "find_tools": {"query": 7}, "judge_call": {"call_id": "call_none", "verdict": "right"}, "new_session": {"rolle": "x"}} {
+		"call_method": {"role": "a/b", "method": "m"}, "find_tools": {"query": 7}, "judge_call": {"call_id": "call_none", "verdict": "right"}, "new_session": {"rolle": "x"}, "upload_file": {"content": 7}} {
 		if r := a.call(name, arguments, nil); !r.IsError || r.text == "" {
 			t.Errorf("%s with wrong arguments: %s", name, r.text)
 		}
@@ -316,7 +318,7 @@ func TestMCPPages(t *testing.T) {
 	if err != nil || len(page.Tools) != 100 || page.NextCursor == "" {
 		t.Fatalf("the first page: %d tools, cursor %q, %v", len(page.Tools), page.NextCursor, err)
 	}
-	if all := a.tools(); len(all) != 109 {
+	if all := a.tools(); len(all) != 110 {
 		t.Errorf("%d tools", len(all))
 	}
 	if _, err := a.ListTools(t.Context(), &mcp.ListToolsParams{Cursor: "nonsense"}); err == nil {

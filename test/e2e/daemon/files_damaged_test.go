@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sys/unix"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -63,6 +64,7 @@ func TestDamagedFiles(t *testing.T) {
 	for name := range texts {
 		served(name)
 	}
+	agent := overHTTP(t, d, newest)
 	elsewhere := t.TempDir()
 	for _, name := range []string{"small", "large"} {
 		file, kept := filepath.Join(d.State(), "files", ids[name]), filepath.Join(elsewhere, name)
@@ -94,6 +96,9 @@ func TestDamagedFiles(t *testing.T) {
 			}
 			if n := d.Metric("recurgent_damaged_files_total") - before; n != 3 {
 				t.Errorf("%s, %s: counted %v times, want 3", name, kind, n)
+			}
+			if r, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "recurgent://files/" + ids[name]}); err == nil || !strings.Contains(err.Error(), "the file is damaged") {
+				t.Errorf("%s, %s, as a resource: %v, %v", name, kind, r, err)
 			}
 			served("sound")
 			if err := os.RemoveAll(file); err != nil {

@@ -31,7 +31,7 @@ const list = async () => {
     if (!(cursor = page.nextCursor)) return all
   }
 }
-assert.deepEqual([...(await list()).keys()].sort(), ['call_method', 'find_tools', 'judge_call', 'new_session'])
+assert.deepEqual([...(await list()).keys()].sort(), ['call_method', 'find_tools', 'judge_call', 'new_session', 'upload_file'])
 
 // A method is written.
 const call = (name, input, meta, options) => client.callTool({ name, arguments: input, _meta: meta }, ...(newest ? [] : [undefined]), options)

@@ -1,0 +1,207 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Files is what the server asks about files, which are resources of MCP. Owners are as in files.Keeper.
+type Files interface {
+	Upload(ctx context.Context, f agent.File, body io.Reader) (agent.File, error)
+	File(ctx context.Context, owner, id string) (agent.File, error)
+	OpenFile(ctx context.Context, owner, id string) (*files.Reader, error)
+	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
+	Settled() error // an error means that what was read may be lost by a crash
+}
+
+// resourcePrefix begins the URI of a file, which its id ends.
+const resourcePrefix = "recurgent://files/"
+
+const (
+	filePrefix = "file_"
+	maxFileID  = 64 // bytes
+)
+
+// maxRead bounds the bytes of a file that a client reads as a resource: the daemon holds the whole result, base64 included, in memory.
+const maxRead = 4 << 20
+
+// maxLinks bounds the links to files in a result. The structured content refers to all files.
+const maxLinks = 100
+
+// codeNoResource is the code for a resource that does not exist before newestVersion, in which it is -32602.
+const codeNoResource = -32002
+
+// firstWithLinks is the first version of the protocol that knows resource_link.
+const firstWithLinks = "2025-06-18"
+
+func fileTemplate() *sdk.ResourceTemplate {
+	return &sdk.ResourceTemplate{URITemplate: resourcePrefix + "{id}", Name: "file", Title: "Files",
+		Description: "A file that was uploaded or that a method made. Arguments and values refer to it as {\"" + agent.FileKey + "\": id}."}
+}
+
+func fileURI(id string) string { return resourcePrefix + id }
+
+// fileID returns the id of the file that the URI names; "" where it names none.
+func fileID(uri string) string {
+	id, ours := strings.CutPrefix(uri, resourcePrefix)
+	if !ours || !isFileID(id) {
+		return ""
+	}
+	return id
+}
+
+// fileName is what a client shows of a file.
+func fileName(f *agent.File) string {
+	if f.Name == "" {
+		return f.ID
+	}
+	return f.Name
+}
+
+// version returns the protocol version that the client speaks.
+func version(client *sdk.ServerSession) string {
+	if said := client.InitializeParams(); said != nil {
+		return said.ProtocolVersion
+	}
+	return newestVersion
+}
+
+// fileOwner returns the owner whose files the request may read; "" stands for all owners.
+func fileOwner(ctx context.Context) string {
+	if operates(ctx) {
+		return ""
+	}
+	return owner(ctx)
+}
+
+// listResources returns a page of the owner's files, newest first. A cursor is the id of a page's last file.
+func (s *Server) listResources(ctx context.Context, next sdk.MethodHandler, req sdk.Request, p *sdk.ListResourcesParams) (sdk.Result, error) {
+	after := ""
+	if p != nil && p.Cursor != "" {
+		id, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+		if err != nil || !isFileID(string(id)) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the cursor does not belong to this list"}
+		}
+		after, p.Cursor = string(id), ""
+	}
+	r, err := next(ctx, "resources/list", req)
+	out, ok := r.(*sdk.ListResourcesResult)
+	if err != nil || !ok {
+		return r, err
+	}
+	list, err := s.o.Runtime.ListFiles(ctx, owner(ctx), after, pageSize+1)
+	if err == nil {
+		err = s.o.Runtime.Settled()
+	}
+	if err != nil {
+		return nil, rpcError(fmt.Errorf("the files cannot be listed: %w", err))
+	}
+	if len(list) > pageSize {
+		list = list[:pageSize]
+		out.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(list[pageSize-1].ID))
+	}
+	out.Resources = make([]*sdk.Resource, len(list))
+	for i := range list {
+		f := &list[i]
+		out.Resources[i] = &sdk.Resource{URI: fileURI(f.ID), Name: fileName(f), MIMEType: f.MediaType, Size: f.Bytes}
+	}
+	return out, nil
+}
+
+// isFileID reports whether a text can be the id of a file.
+func isFileID(id string) bool {
+	if !strings.HasPrefix(id, filePrefix) || len(id) > maxFileID {
+		return false
+	}
+	for _, c := range []byte(id[len(filePrefix):]) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// readResource returns a file: as text where its bytes are text in UTF-8, otherwise in base64.
+func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	id := fileID(req.Params.URI)
+	f, err := s.o.Runtime.OpenFile(ctx, fileOwner(ctx), id)
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrGone):
+		return nil, noResource(req)
+	case err != nil:
+		return nil, unreadable(err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if f.Bytes > maxRead {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Data: agent.Encoded(map[string]any{"uri": req.Params.URI, "size": f.Bytes, "limit": maxRead}),
+			Message: fmt.Sprintf("the file has %d bytes, and a resource is read up to %d: GET /v1/files/%s/content sends it, also in ranges, and recurgentd files get %s downloads it", f.Bytes, maxRead, id, id)}
+	}
+	data, err := io.ReadAll(f)
+	if err == nil {
+		err = s.o.Runtime.Settled()
+	}
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	content := &sdk.ResourceContents{URI: req.Params.URI, MIMEType: f.MediaType, Blob: data}
+	if len(data) == 0 {
+		content.Blob = []byte{} // the library leaves an empty text out
+	} else if name, err := charsets.Guess(bytes.NewReader(data), ""); err == nil && name == charsets.UTF8 && utf8.Valid(data) {
+		content.Text, content.Blob = string(data), nil
+	}
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{content}}, nil
+}
+
+// unreadable is the error for a file that exists and cannot be read.
+func unreadable(err error) error {
+	if errors.Is(err, store.ErrDamaged) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the file is damaged: it has other bytes than were stored"}
+	}
+	return rpcError(fmt.Errorf("the file cannot be read: %w", err))
+}
+
+// noResource is the error for a URI of which the client may read nothing. The protocol has changed its code.
+func noResource(req *sdk.ReadResourceRequest) error {
+	e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no resource of that URI: resources/list lists those that there are", Data: agent.Encoded(map[string]string{"uri": req.Params.URI})}
+	if version(req.Session) < newestVersion {
+		e.Code = codeNoResource
+	}
+	return e
+}
+
+// links returns a link for each file to which the value refers and which the client may read; none in versions that do not know links.
+func (s *Server) links(ctx context.Context, client *sdk.ServerSession, value json.RawMessage) (out []sdk.Content) {
+	ids := agent.FileRefs(value)
+	if len(ids) == 0 || version(client) < firstWithLinks {
+		return nil
+	}
+	for _, id := range ids {
+		if len(out) == maxLinks {
+			break
+		}
+		if f, err := s.o.Runtime.File(ctx, fileOwner(ctx), id); err == nil { // a reference to a file that is gone is a value as any other
+			out = append(out, fileLink(&f))
+		}
+	}
+	return out
+}
+
+func fileLink(f *agent.File) *sdk.ResourceLink {
+	size := f.Bytes
+	return &sdk.ResourceLink{URI: fileURI(f.ID), Name: fileName(f), MIMEType: f.MediaType, Size: &size}
+}
