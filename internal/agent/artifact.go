@@ -133,6 +133,7 @@ type Generation struct {
 	ContractFingerprint string    `json:"contract_fingerprint"`       // of the whole contract
 	CheckedFingerprint  string    `json:"checked_fingerprint"`        // of its machine-checked parts: what makes a generation stale
 	CallersContract     bool      `json:"callers_contract,omitempty"` // the deliverable was its caller's, not the registry's: it answers no call without a contract; false in older files
+	Asked               *Contract `json:"asked,omitempty"`            // with CallersContract: the machine-checked parts of that contract; nil in older files, and where they hold a secret
 	PromptVersion       string    `json:"prompt_version"`
 	RuntimeVersion      string    `json:"runtime_version"`
 	Interpreter         string    `json:"interpreter"`

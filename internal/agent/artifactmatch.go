@@ -30,6 +30,24 @@ func (a *Artifact) Matching(checked string, healthy func(*Generation) bool) *Gen
 	return nil
 }
 
+// Neutral returns the kept generation whose interface a call without a contract may rely on: the current one, unless it was made for the contract of somebody's call,
+// else the newest one that was not. It returns nil where all were: such a call has a program of its own written, which may take something else.
+func (a *Artifact) Neutral() *Generation { return a.Matching(FingerprintNone, anyGeneration) }
+
+func anyGeneration(*Generation) bool { return true }
+
+// Judged returns the kept generation that now answers calls like the judged one: those with the same contract of their own or, where it had none, all others.
+func (a *Artifact) Judged(v *Verdict) *Generation {
+	checked := FingerprintNone
+	if g := a.Find(v.Generation); g != nil && g.CallersContract {
+		checked = g.CheckedFingerprint
+	}
+	if g := a.Matching(checked, anyGeneration); g != nil {
+		return g
+	}
+	return a.Current()
+}
+
 // Fits reports whether a kept generation's machine-checked contract parts have that fingerprint. a may be nil.
 func (a *Artifact) Fits(checked string) bool {
 	return a != nil && slices.ContainsFunc(a.Generations, func(g *Generation) bool { return g.CheckedFingerprint == checked })

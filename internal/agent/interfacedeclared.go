@@ -155,13 +155,13 @@ func (d Declaration) Listed() (out []Parameter) {
 		return nil
 	}
 	for _, p := range list {
-		out = append(out, Parameter{Name: p.Name, Required: p.Required == nil || *p.Required})
+		out = append(out, Parameter{Name: NormalForm(p.Name), Required: p.Required == nil || *p.Required})
 	}
 	return out
 }
 
 func (p *declaredParameter) parameter() (Parameter, error) {
-	out := Parameter{Name: p.Name, Description: clipped(p.Description, MaxDescription-len("...")), Variadic: p.Variadic}
+	out := Parameter{Name: NormalForm(p.Name), Description: clipped(p.Description, MaxDescription-len("...")), Variadic: p.Variadic}
 	if !blank(p.Schema) {
 		out.Schema = p.Schema
 	}

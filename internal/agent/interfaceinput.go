@@ -26,6 +26,12 @@ func (f *Interface) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]j
 	return positional, Encoded(named)
 }
 
+// Arrange returns the arguments as the program reads them: as its interface arranges them, under the names that its text has.
+func (g *Generation) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
+	args, kwargs = g.Interface.Arrange(args, kwargs)
+	return args, AsWritten(g.Code, kwargs)
+}
+
 // picky reports whether some parameter is read in one way only, or under another name.
 func (f *Interface) picky() bool {
 	for i := range f.Parameters {

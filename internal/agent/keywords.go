@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
@@ -40,6 +42,29 @@ func KeywordArguments(kwargs json.RawMessage) (json.RawMessage, error) {
 		return kwargs, nil
 	}
 	return append(out, '}'), nil
+}
+
+// AsWritten returns keyword arguments under the names that a program's text has for them: a name that the text has in Unicode's normal form D alone is given in that form, as the program
+// would not find it in the form in which names are kept.
+func AsWritten(code string, kwargs json.RawMessage) json.RawMessage {
+	if plainKeywords(kwargs) {
+		return kwargs
+	}
+	changed := map[string]json.RawMessage{}
+	rawjson.Members(kwargs, func(key string, value []byte) {
+		if apart := norm.NFD.String(key); apart != key && !strings.Contains(code, key) && strings.Contains(code, apart) {
+			changed[key] = value
+		}
+	})
+	if len(changed) == 0 {
+		return kwargs
+	}
+	named := keywords(kwargs)
+	for key, value := range changed {
+		delete(named, key)
+		named[norm.NFD.String(key)] = value
+	}
+	return Encoded(named)
 }
 
 func keywordError(key, detail string) *InputError {

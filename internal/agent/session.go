@@ -93,3 +93,19 @@ type Tool struct {
 	Proposals  *Proposals          `json:"proposals,omitempty"` // of stricter contracts, by programs
 	Revision   int64               `json:"revision"`
 }
+
+// Implied returns the registry entry that stored programs stand for where nobody registered their role and no call used it yet: a person put them in. It returns nil
+// without a program.
+func Implied(all []*Artifact) (t *Tool) {
+	for _, a := range all {
+		if a.Current() == nil {
+			continue
+		}
+		for _, g := range a.Generations {
+			if t == nil || g.CreatedAt.Before(t.CreatedAt) {
+				t = &Tool{Role: a.Role, CreatedAt: g.CreatedAt, Owner: a.Owner, ByUse: true}
+			}
+		}
+	}
+	return t
+}

@@ -67,17 +67,17 @@ func (a *Artifact) Doubted(generation string) bool {
 	})
 }
 
-// Corrections returns the active wrong verdicts that the current generation was not held to when it was adopted, newest
+// Corrections returns the active wrong verdicts that the generation which they are about (Judged) was not held to when it was adopted, newest
 // first: those on its own answers, and those given since it was written.
 func (a *Artifact) Corrections() []Verdict {
-	g := a.Current()
-	if g == nil {
+	if a.Current() == nil {
 		return nil
 	}
 	var out []Verdict
-	for _, v := range a.Verdicts {
-		if v.Wrong() && (v.Generation == g.ID || v.At.After(g.CreatedAt)) {
-			out = append(out, v)
+	for i := range a.Verdicts {
+		v := &a.Verdicts[i]
+		if g := a.Judged(v); v.Wrong() && (v.Generation == g.ID || v.At.After(g.CreatedAt)) {
+			out = append(out, *v)
 		}
 	}
 	return out

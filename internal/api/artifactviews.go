@@ -27,7 +27,7 @@ type artifactView struct {
 	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"` // when a model last said that the current program does what the method is for
 
 	ShownTo        string           `json:"shown_to"`
-	Interface      *agent.Interface `json:"interface,omitempty"` // of the current generation; absent until it is known
+	Interface      *agent.Interface `json:"interface,omitempty"` // of what a call without a contract is given; absent until it is known
 	Native         tier.View        `json:"native"`              // of the current program
 	Correction     agent.Correction `json:"correction"`
 	Doubted        bool             `json:"doubted,omitempty"`         // a person called an answer of the current program wrong
@@ -45,6 +45,7 @@ type generationView struct {
 	Outlines     *struct{} `json:"outlines,omitempty"`  // and what is for models only
 	ShapesOwner  *struct{} `json:"shapes_owner,omitempty"`
 
+	Asked            *struct{}  `json:"asked,omitempty"`    // the words of a caller
 	MadeFor          *struct{}  `json:"made_for,omitempty"` // what is registered has a path of its own
 	Confirmed        *struct{}  `json:"confirmed,omitempty"`
 	Breaks           *struct{}  `json:"breaks,omitempty"`          // their ids are for those who see the calls
@@ -79,10 +80,13 @@ func (s *server) sendOperated(w *reply, r *http.Request, a *agent.Artifact, brok
 		ShownTo: shownTo(a, w.run.ByPerson(r.Context(), a.Role))}
 	view.Stale = w.run.Staleness(r.Context(), a.Role)(a)
 	if g := a.Current(); g != nil {
-		view.Interface, view.PurposeCheckedAt = g.Interface, checkedAt(g)
+		view.PurposeCheckedAt = checkedAt(g)
 		if a.AwaitsExamples(g) {
 			view.BreaksExamples = len(a.Breaks(g))
 		}
+	}
+	if g := a.Neutral(); g != nil {
+		view.Interface = g.Interface
 	}
 	if a.Correction != nil {
 		view.Correction = *a.Correction

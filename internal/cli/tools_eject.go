@@ -29,8 +29,8 @@ func ejectCommand(sh Shell) *cobra.Command {
 		long: `Write the programs of a role, or one of them, as a Go module that needs nothing of recurgentd: the programs with
 the package they import, their examples and recorded calls as tests, and a main that reads a call as JSON and
 prints its outcome. Roles that a program calls by a literal name come along; others are named as missing. go test
-./... runs the tests without network: what a recorded call took from outside is replayed. Cases that hold a secret,
-read the clock or use randomness are left out and named. DIR must be missing or empty; it appears whole or not at
+./... runs the tests without network: what a recorded call took from outside is replayed, and the files that it read
+come along, up to 1 MiB each. Cases that hold a secret, read the clock or use randomness are left out and named. DIR must be missing or empty; it appears whole or not at
 all.`,
 		example: "calculator ./calculator", run: (*errand).eject})
 	c.Example += "\n  recurgentd tools eject tax net ./tax-net --output json"
@@ -105,6 +105,7 @@ type gathering struct {
 	m      eject.Manifest
 	seen   map[string]bool // methods as role NUL method, and roles
 	called []string        // roles that are still to be collected
+	bytes  int64           // of the files that are collected
 	notes  []string
 }
 
@@ -164,6 +165,9 @@ func (g *gathering) method(role, method string, asked bool) error {
 		return nil
 	}
 	x := eject.Program{Role: role, Method: method, Interface: a.Interface, Code: a.Code}
+	if g := a.Find(a.Current); g != nil { // what calls without a contract are shown may be another one's
+		x.Interface = g.Interface
+	}
 	if err := g.evidence(path, &x); err != nil {
 		return err
 	}
@@ -190,6 +194,28 @@ func (g *gathering) evidence(path string, x *eject.Program) error {
 		}
 	}
 	x.Effects, x.Fixtures = recorded.Effects, recorded.Data
+	return g.files(x)
+}
+
+// files collects the stored files that the cases of a program read.
+func (g *gathering) files(x *eject.Program) error {
+	x.Files = map[string]eject.File{}
+	for _, id := range x.Reads() {
+		var f eject.File
+		err := g.c.Get(g.ctx, client.FilePath(id), &f.File)
+		if err == nil && f.Fits(g.bytes) {
+			f.Data, err = g.c.Do(g.ctx, http.MethodGet, client.FilePath(id)+"/content", nil)
+		}
+		var no *client.Refusal
+		if errors.As(err, &no) && (no.Status == http.StatusNotFound || no.Code == "file_damaged") {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		g.bytes += int64(len(f.Data))
+		x.Files[id] = f
+	}
 	return nil
 }
 

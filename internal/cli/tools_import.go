@@ -220,8 +220,9 @@ func (t *errand) contract(tools []eject.Tool, role string) error {
 	}
 	tool := tools[i]
 	var no *client.Refusal
-	_, err := t.c.Do(t.ctx, http.MethodGet, client.ToolPath(role), nil)
-	if !errors.As(err, &no) || no.Status != http.StatusNotFound {
+	var there struct{ Revision int64 } // 0: it has programs, and nobody registered it
+	err := t.c.Get(t.ctx, client.ToolPath(role), &there)
+	if err == nil && there.Revision > 0 || err != nil && (!errors.As(err, &no) || no.Status != http.StatusNotFound) {
 		return err
 	}
 	body := map[string]any{}

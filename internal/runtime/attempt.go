@@ -59,7 +59,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		return a
 	}
 	h := &host{call: s.opened, attempt: attemptID, program: g, guard: guard}
-	args, kwargs := g.Interface.Arrange(s.args, s.kwargs)
+	args, kwargs := g.Arrange(s.args, s.kwargs)
 	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
 		a.args, a.kwargs = args, kwargs
 	}

@@ -143,6 +143,9 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 	}
 	was := *a.Correction
 	rec, err := r.correcting(ctx, k, a)
+	if errors.Is(err, errContractUnknown) {
+		return r.correctionFailed(ctx, k, &was, agent.Failed(agent.ErrUnsupportedCapability, err.Error()))
+	}
 	if err != nil {
 		return r.correctionFailed(ctx, k, &was, agent.Failed(agent.ErrResourceExhausted, err.Error()))
 	}
@@ -152,7 +155,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 	if err := r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionRunning, Attempts: was.Attempts + 1}); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
-	q := correctionRequest(a.Current(), a.Corrections()[0])
+	q := correctionRequest(rec.decision.Generation)
 	if !rec.policy.RepairEnabled {
 		q.kind = provider.KindForge
 	}
@@ -203,23 +206,10 @@ func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *a
 	return c
 }
 
-// correcting is a pseudo-call of the method: the judged call's input stands in for a caller's, and its owner for the caller.
-func (r *Runtime) correcting(ctx context.Context, k methodKey, a *agent.Artifact) (*recovery, error) {
-	v := a.Corrections()[0]
-	judged, err := r.store.Session(ctx, v.SessionID)
-	if err != nil {
-		return nil, err
-	}
-	c := r.newCall(CallRequest{Role: k.role, Method: k.method, Args: v.Args, Kwargs: v.Kwargs, Owner: judged.Owner}, agent.Session{ID: v.SessionID, Role: k.role, Owner: judged.Owner})
-	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection, Generation: a.Current()}}
-	s.terms, err = c.resolveTerms(ctx)
-	return &recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}, err
-}
-
 // heldAlready returns how the correction ends without a model where what was judged was the answer of an earlier program
 // and the current one holds what people expect; nil when a correction is needed.
 func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
-	g := rec.artifact.Current()
+	g := rec.decision.Generation
 	if rec.artifact.Doubted(g.ID) {
 		return nil
 	}
@@ -263,7 +253,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 }
 
 // correctionRequest asks for the repair of a program that answered wrong.
-func correctionRequest(g *agent.Generation, v agent.Verdict) forgeRequest {
+func correctionRequest(g *agent.Generation) forgeRequest {
 	message := "A person judged an answer of this program to be wrong. Correct the program; the evidence says what was answered and what is right."
 	return forgeRequest{kind: provider.KindRepair, trigger: reasonOfCorrection, predecessor: g, alone: true,
 		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer", message: prompt.Public(message)}}

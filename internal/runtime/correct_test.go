@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -216,6 +217,47 @@ func TestCorrectionOvertaken(t *testing.T) {
 			a := artifactOf(t, r, "r", "m")
 			if a.Correction.State != tt.state || a.Code != tt.current {
 				t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
+			}
+		})
+	}
+}
+
+// A program that was made for the contract of a call is corrected by that contract. Where it is not known, as of programs that earlier versions stored, no model is asked, and
+// the contract of the judged session stands in if it is the one.
+func TestCorrectionNeedsItsContract(t *testing.T) {
+	t.Parallel()
+	number := &agent.Contract{Deliverable: json.RawMessage(`{"type":"number"}`)}
+	for name, tt := range map[string]struct {
+		session, asked *agent.Contract
+		state          string
+		requests       int
+	}{
+		"known":                  {nil, number, agent.CorrectionAdopted, 2},
+		"of the session":         {number, nil, agent.CorrectionAdopted, 2},
+		"not known":              {nil, nil, agent.CorrectionBackingOff, 1},
+		"another of the session": {&agent.Contract{Deliverable: json.RawMessage(`{"type":"integer"}`)}, nil, agent.CorrectionBackingOff, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, model := scripted(t, corrections(nil), map[string][]string{"r.m": {"one", "two"}}, nil)
+			id, call := conversation(t, r, SessionRequest{Role: "r", Contract: tt.session})
+			first := call("m", 7)
+			g := *artifactOf(t, r, "r", "m").Current()
+			g.ID, g.CallersContract, g.Asked, g.CheckedFingerprint = "gen-2", true, tt.asked, r.compiled.resolve(contract.Layers{Call: number}).Checked
+			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Generation: &g})
+			x := example("ex_1", "2", "7")
+			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x, Correction: &agent.Correction{State: agent.CorrectionQueued},
+				Verdict: &agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-2", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"), Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1"), Expected: x.Expect.Value, ExampleID: x.ID}})
+			<-r.Correct("r", "m", "ada")
+			a := artifactOf(t, r, "r", "m")
+			if n := model.Count("r.m", ""); a.Correction.State != tt.state || n != tt.requests {
+				t.Errorf("the correction is %s after %d requests, want %s after %d", agent.Encoded(a.Correction), n, tt.state, tt.requests)
+			}
+			if tt.state == agent.CorrectionAdopted && (!a.Current().CallersContract || a.Current().CheckedFingerprint != g.CheckedFingerprint || string(a.Current().Asked.Deliverable) != string(number.Deliverable)) {
+				t.Errorf("the correction is %+v", a.Current())
+			}
+			if c := a.Correction; tt.state != agent.CorrectionAdopted && !strings.Contains(*c.LastError, errContractUnknown.Error()) {
+				t.Errorf("the error is %s", agent.Encoded(c))
 			}
 		})
 	}

@@ -26,8 +26,9 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	if err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
-	proved := &agent.Artifact{CurrentID: cand.predecessor.ID, Generations: []*agent.Generation{cand.predecessor}}
-	if heldMeanwhile(proved, now) || examplesDigest(now) != cand.proof.examples || now.CurrentID != cand.predecessor.ID || cand.proof.unseen(cand.predecessor, now) {
+	wrong := now.Corrections()
+	other := len(wrong) == 0 || now.Judged(&wrong[0]).ID != cand.predecessor.ID
+	if other || now.Quarantined || now.Pinned || examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
 		_ = r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return r.o.Now() // for what there is now; a person's operation counts for more
 	}

@@ -70,7 +70,7 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		given = sandbox.Journalled(d.effects)
 		memory = given.Context
 	}
-	args, kwargs := g.Interface.Arrange(d.args, d.kwargs)
+	args, kwargs := g.Arrange(d.args, d.kwargs)
 	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied, guard: d.guard}
 	if h.guard == nil {
 		h.guard = c.guard()

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -66,7 +67,7 @@ func (v *registryView) method(ctx context.Context, t *agent.Tool, method string)
 	v.left--
 	if a, err := v.call.r.store.Artifact(ctx, t.Role, method); err == nil && !a.Quarantined {
 		var d agent.Description
-		if d, m.shown = a.ShownTo(v.call.asker(), a.Current(), t.ByPerson); d.Generation != nil {
+		if d, m.shown = a.ShownTo(v.call.asker(), cmp.Or(a.Neutral(), a.Current()), t.ByPerson); d.Generation != nil && d.Generation.Keeps(agent.FingerprintNone) {
 			m.takes = d.Generation.Interface
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // Serving returns the generation that would answer a call of the artifact's method now, without a contract of the
 // caller's, or nil and why there is none: a program would be forged or repaired first, or nothing may run. Where all were made for contracts of
-// callers it returns the one that answers those of the current one's: the first call without a contract has another one written, which takes the same.
+// callers it returns the one that answers those of the current one's: the first call without a contract has another one written, which may take something else.
 func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 	in := SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: agent.FingerprintNone, Policy: r.policy.Load(),
 		Now: r.o.Now(), ImportAllowed: r.o.AllowImport, IgnoresArgs: r.ignoresArgs, Intact: r.intact.has}

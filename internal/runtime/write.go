@@ -273,6 +273,18 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 	return nil
 }
 
+// checkedParts are the machine-checked parts of the contract that the call brought, for those who correct the program later; nil where the registry has it, or they hold a secret.
+func (c *selected) checkedParts() *agent.Contract {
+	if !c.terms.own {
+		return nil
+	}
+	parts := &agent.Contract{Deliverable: c.terms.contract.Deliverable, Signature: c.terms.contract.Signature}
+	if _, secret := c.maskJSON(agent.Encoded(parts)); secret {
+		return nil
+	}
+	return parts
+}
+
 // candidate makes the generation that the program would become.
 func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts, takes *agent.Interface) *candidate {
 	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
@@ -280,6 +292,7 @@ func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Progr
 		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape, Interface: takes}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts, takes)
 	g.MadeFor, g.Confirmed = w.madeFor(q.predecessor)
+	g.Asked = w.checkedParts()
 	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.id, reach: w.before, proof: proof{turn: make(chan struct{}, 1)}}
 	cand.beyond.Store(w.before.beyond(&g))
 	return cand

@@ -2728,7 +2728,7 @@ type Artifact struct {
 	// History Generations, newest first.
 	History []Generation `json:"history"`
 
-	// Interface What a method takes and returns: of the current generation where it stands beside an artifact. Absent until it is known; a program of an earlier version gets one when it next runs.
+	// Interface What a method takes and returns: beside an artifact, of the generation that answers calls without a contract: the current one, unless that was written for the contract of somebody's call. Absent until it is known, and where no generation answers such calls; a program of an earlier version gets one when it next runs.
 	Interface             *Interface             `json:"interface,omitempty"`
 	IntrinsicFailureCount int                    `json:"intrinsic_failure_count"`
 	LastFailureClass      string                 `json:"last_failure_class"`
@@ -3784,7 +3784,7 @@ type Generation struct {
 	ForgeUsage Usage  `json:"forge_usage"`
 	ID         string `json:"id"`
 
-	// Interface What a method takes and returns: of the current generation where it stands beside an artifact. Absent until it is known; a program of an earlier version gets one when it next runs.
+	// Interface What a method takes and returns: beside an artifact, of the generation that answers calls without a contract: the current one, unless that was written for the contract of somebody's call. Absent until it is known, and where no generation answers such calls; a program of an earlier version gets one when it next runs.
 	Interface             *Interface `json:"interface,omitempty"`
 	Interpreter           string     `json:"interpreter"`
 	IntrinsicFailureCount int        `json:"intrinsic_failure_count"`
@@ -3988,7 +3988,7 @@ type InboxOperationScope string
 // InboxOperationScopes defines model for InboxOperation.Scopes.
 type InboxOperationScopes string
 
-// Interface What a method takes and returns: of the current generation where it stands beside an artifact. Absent until it is known; a program of an earlier version gets one when it next runs.
+// Interface What a method takes and returns: beside an artifact, of the generation that answers calls without a contract: the current one, unless that was written for the contract of somebody's call. Absent until it is known, and where no generation answers such calls; a program of an earlier version gets one when it next runs.
 type Interface struct {
 	// Open The program may read keywords that are not listed.
 	Open *bool `json:"open,omitempty"`
@@ -5754,7 +5754,7 @@ type Tool struct {
 	// ByPerson A person registered the role's contract: it wins over what programs delegate with, and everybody's agents are shown the role's methods.
 	ByPerson *bool `json:"by_person,omitempty"`
 
-	// ByUse Nobody registered the role: its first program did when it was called.
+	// ByUse Nobody registered the role: its first program did when it was called; with the revision 0 a person put in its programs and nobody called one yet.
 	ByUse     *bool     `json:"by_use,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 

@@ -1,7 +1,7 @@
 package eject
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -10,18 +10,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/cli/eject/local"
 	"github.com/recurgentd/recurgentd/internal/cli/examplefile"
-	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
 // recordedFile is recorded.json: what is replayed in tests.
 type recordedFile struct {
 	Effects  map[string]json.RawMessage `json:"effects,omitempty"`  // of examples, by id
+	Files    map[string]local.HeldFile  `json:"files,omitempty"`    // that the cases read, by id
 	LeaveOut []string                   `json:"left_out,omitempty"` // ids of examples that are no tests here
 	Calls    []recordedCall             `json:"calls,omitempty"`
 }
 
-func (f *recordedFile) empty() bool { return len(f.Effects)+len(f.LeaveOut)+len(f.Calls) == 0 }
+func (f *recordedFile) empty() bool {
+	return len(f.Effects)+len(f.Files)+len(f.LeaveOut)+len(f.Calls) == 0
+}
 
 type recordedCall struct {
 	ID      string            `json:"id"`
@@ -33,47 +35,54 @@ type recordedCall struct {
 }
 
 // cases makes the files of a method's evidence: examples.json, a file of recurgentd tools examples, and recorded.json. What would show a
-// secret, or cannot be replayed, is left out.
-func (x *Program) cases(rules *mask.Rules) (examplefile.Document, *recordedFile, []LeftOut) {
-	var left []LeftOut
+// secret, or cannot be replayed, is left out. contents are the bytes of the files that the cases read, by their path below the method's directory.
+func (x *Program) cases(rules *mask.Rules) (examples examplefile.Document, recorded *recordedFile, contents map[string]string, left []LeftOut) {
 	leave := func(id, reason string) {
 		left = append(left, LeftOut{x.Role, x.Method, id, reason})
 	}
-	examples := examplefile.Document{Role: x.Role, Method: x.Method, Examples: []examplefile.Entry{}}
-	recorded := &recordedFile{Effects: map[string]json.RawMessage{}}
+	contents = map[string]string{}
+	examples = examplefile.Document{Role: x.Role, Method: x.Method, Examples: []examplefile.Entry{}}
+	recorded = &recordedFile{Effects: map[string]json.RawMessage{}, Files: map[string]local.HeldFile{}}
 	for _, e := range x.Examples {
 		if secret(rules, append([]json.RawMessage{e.Kwargs, e.Context, e.Expect.Value}, e.Args...)...) {
 			leave(e.ID, secretReason)
 			continue
 		}
-		effects, _, reason := replayable(x.Effects[e.ID], rules)
+		p := x.replayable(x.Effects[e.ID], rules)
+		if x.Effects[e.ID] == nil {
+			p.reason = p.given(x, rules, append([]json.RawMessage{e.Kwargs}, e.Args...))
+		}
 		switch {
-		case reason != "":
-			leave(e.ID, reason)
+		case p.reason != "":
+			leave(e.ID, p.reason)
 			recorded.LeaveOut = append(recorded.LeaveOut, e.ID)
 		case e.Expect.Schema != nil:
 			leave(e.ID, "it demands a JSON Schema, which the tests of the module do not check")
 			recorded.LeaveOut = append(recorded.LeaveOut, e.ID)
-		case effects != nil:
-			recorded.Effects[e.ID] = effects
+		default:
+			if p.tape != nil {
+				recorded.Effects[e.ID] = p.tape
+			}
+			x.carry(p.files, recorded, contents)
 		}
 		examples.Examples = append(examples.Examples, examplefile.EntryOf(e))
 	}
 	for _, f := range x.Fixtures {
-		effects, memory, reason := replayable(f.Effects, rules)
-		if memory == nil {
-			memory = f.Context
+		p := x.replayable(f.Effects, rules)
+		if p.memory == nil {
+			p.memory = f.Context
 		}
-		if secret(rules, append([]json.RawMessage{f.Kwargs, memory, f.Value}, f.Args...)...) {
-			reason = secretReason
+		if secret(rules, append([]json.RawMessage{f.Kwargs, p.memory, f.Value}, f.Args...)...) {
+			p.reason = secretReason
 		}
-		if reason != "" {
-			leave(f.CallID, reason)
+		if p.reason != "" {
+			leave(f.CallID, p.reason)
 			continue
 		}
-		recorded.Calls = append(recorded.Calls, recordedCall{f.CallID, f.Args, f.Kwargs, memory, agent.Expectation{Value: f.Value}, effects})
+		x.carry(p.files, recorded, contents)
+		recorded.Calls = append(recorded.Calls, recordedCall{f.CallID, f.Args, agent.AsWritten(x.Code, f.Kwargs), p.memory, agent.Expectation{Value: f.Value}, p.tape})
 	}
-	return examples, recorded, left
+	return examples, recorded, contents, left
 }
 
 const secretReason = "it holds a masked or secret value"
@@ -111,49 +120,61 @@ type ask struct {
 	Same   bool            `json:"same,omitempty"`
 }
 
-// replayable returns what of recorded effects a test replays, nil for nothing, and the memory that the call was given; or the reason why it
-// cannot be replayed in plain Go.
-func replayable(raw json.RawMessage, rules *mask.Rules) (tape, memory json.RawMessage, reason string) {
+// A playback is what of recorded effects a test replays.
+type playback struct {
+	tape   json.RawMessage // nil for nothing
+	memory json.RawMessage // that the call was given
+	files  []string        // ids of the stored files that it reads
+	reason string          // why it cannot be replayed in plain Go; then nothing else is set
+}
+
+// replayable returns what of recorded effects a test replays.
+func (x *Program) replayable(raw json.RawMessage, rules *mask.Rules) playback {
 	if raw == nil {
-		return nil, nil, ""
+		return playback{}
 	}
 	var all effects
 	if json.Unmarshal(raw, &all) != nil {
-		return nil, nil, "its recorded effects are not readable"
+		return playback{reason: unreadable}
 	}
 	switch {
 	case all.Now != nil || all.Clock > 0:
-		return nil, nil, "it reads the clock"
+		return playback{reason: "it reads the clock"}
 	case all.Seed != "" || all.Randomness > 0:
-		return nil, nil, "it uses randomness"
+		return playback{reason: "it uses randomness"}
 	case all.InputHistory != nil:
-		return nil, nil, "it was given a history"
+		return playback{reason: "it was given a history"}
 	}
+	p := playback{memory: all.Context}
 	for i := range all.Asks {
-		if reason := all.Asks[i].prepare(rules); reason != "" {
-			return nil, nil, reason
+		a := &all.Asks[i]
+		reason := a.prepare(rules)
+		if reason == "" {
+			reason = cmp.Or(a.decodes(), p.reads(x, a, rules))
+		}
+		if reason != "" {
+			return playback{reason: reason}
 		}
 	}
-	if len(all.Asks) == 0 {
-		return nil, all.Context, ""
+	if len(all.Asks) > 0 {
+		p.tape = agent.Encoded(struct {
+			Asks []ask `json:"asks"`
+		}{all.Asks})
 	}
-	return agent.Encoded(struct {
-		Asks []ask `json:"asks"`
-	}{all.Asks}), all.Context, ""
+	return p
 }
+
+const unreadable = "its recorded effects are not readable"
 
 // prepare removes the headers of a fetch that may hold secrets, and returns the reason where the answer cannot be kept.
 func (a *ask) prepare(rules *mask.Rules) (reason string) {
 	if a.Digest != "" {
 		return "it reads more of the history than was recorded"
 	}
-	if reason := a.file(); reason != "" {
-		return reason
-	}
 	if a.Op == "fetch" {
 		var q recurgent.Request
 		if json.Unmarshal(a.Params, &q) != nil {
-			return "its recorded effects are not readable"
+			return unreadable
 		}
 		q.Header = nil
 		a.Params = agent.Encoded(q)
@@ -165,37 +186,13 @@ func (a *ask) prepare(rules *mask.Rules) (reason string) {
 				}
 			}
 			a.Result = agent.Encoded(answer)
+			if reason := searched(answer.Bytes(), rules); reason != "" {
+				return reason
+			}
 		}
 	}
 	if secret(rules, a.Params, a.Result) {
 		return secretReason
-	}
-	return ""
-}
-
-// file returns the reason why a file that was read or fetched cannot be replayed in plain Go.
-func (a *ask) file() (reason string) {
-	switch {
-	case a.Error != nil:
-	case a.Op == "open":
-		return "it reads a file, which is not part of the module"
-	case a.Op == "fetch_file":
-		var f struct {
-			MediaType string `json:"media_type"`
-			Body      string `json:"body"`
-			Raw       []byte `json:"raw"`
-			LeftOut   bool   `json:"left_out"`
-		}
-		if json.Unmarshal(a.Result, &f) != nil {
-			return "its recorded effects are not readable"
-		}
-		if f.LeftOut {
-			return "it fetches a file that was too large to be recorded"
-		}
-		text := append([]byte(f.Body), f.Raw...) // one of them is empty
-		if name, err := charsets.Guess(bytes.NewReader(text), f.MediaType); err == nil && name != "" && name != local.Charset(text) {
-			return "it fetches text in " + name + ", which the module does not read"
-		}
 	}
 	return ""
 }

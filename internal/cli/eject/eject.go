@@ -51,6 +51,7 @@ type Program struct {
 	Examples []agent.Example            `json:"-"` // active ones
 	Effects  map[string]json.RawMessage `json:"-"` // recorded, of examples by id
 	Fixtures []agent.Fixture            `json:"-"`
+	Files    map[string]File            `json:"-"` // stored ones that the cases read, by id; those that are gone are not there
 }
 
 // LeftOut is a case that is no test of the module, with the reason.
@@ -131,11 +132,14 @@ func module(m *Manifest, rules *mask.Rules) (map[string]string, error) {
 		}
 		x.Dir = "tools/" + dirName(x.Role, x.Method, taken)
 		files[x.Dir+"/program.go"] = strings.TrimRight(x.Code, "\n") + "\n"
-		examples, recorded, left := x.cases(rules)
+		examples, recorded, contents, left := x.cases(rules)
 		m.LeftOut = append(m.LeftOut, left...)
 		files[x.Dir+"/examples.json"] = indented(examples)
 		if !recorded.empty() {
 			files[x.Dir+"/recorded.json"] = indented(recorded)
+		}
+		for name, content := range contents {
+			files[x.Dir+"/"+name] = content
 		}
 	}
 	if m.LeftOut == nil {

@@ -41,27 +41,27 @@ func TestReplayable(t *testing.T) {
 		`{"v":1,"asks":[{"op":"fetch","params":{"url":"http://x/","body":"{\"password\":\"t\"}"},"result":{"status":200}}]}`:                   secretReason,
 		`{"v":1,"asks":[{"op":"call","params":{"role":"r","method":"m","kwargs":{"password":"p"}},"result":{"status":"ok"}}]}`:                 secretReason,
 		`{"v":1,"asks":[{"op":"call","params":{"role":"r","method":"m"},"result":{"value":"[masked]"}}]}`:                                      secretReason,
-		`{"v":1,"asks":[{"op":"open","params":{"file":"file_1"},"result":{"file":"file_1","sha256":"x","bytes":1}}]}`:                          "it reads a file, which is not part of the module",
-		`{"v":1,"asks":[{"op":"fetch_file","params":{"url":"http://x/"},"result":{"file":"file_1","media_type":"text/csv","left_out":true}}]}`: "it fetches a file that was too large to be recorded",
+		`{"v":1,"asks":[{"op":"open","params":{"file":"file_1"},"result":{"file":"file_1","sha256":"x","bytes":1}}]}`:                          "it reads a file that is gone, file_1",
+		`{"v":1,"asks":[{"op":"fetch_file","params":{"url":"http://x/"},"result":{"file":"file_1","media_type":"text/csv","left_out":true}}]}`: "it reads a file that is gone, file_1",
 		`{"v":1,"asks":[{"op":"fetch_file","params":{"url":"http://x/"},"result":{"media_type":"text/csv;charset=iso-8859-5","raw":"4w=="}}]}`: "it fetches text in iso-8859-5, which the module does not read",
 		`7`: "its recorded effects are not readable",
 		`{"v":1,"asks":[{"op":"fetch","params":7}]}`: "its recorded effects are not readable",
 	} {
-		if tape, _, reason := replayable(json.RawMessage(effects), rules); reason != want || tape != nil {
-			t.Errorf("%s: %s, %q, want %q", effects, tape, reason, want)
+		if got := (&Program{}).replayable(json.RawMessage(effects), rules); got.reason != want || got.tape != nil {
+			t.Errorf("%s: %s, %q, want %q", effects, got.tape, got.reason, want)
 		}
 	}
 	for _, effects := range []string{
 		`{"asks":[{"op":"open","params":{"file":"file_1"},"error":{"type":"file_not_found","message":"gone"}}]}`,
 		`{"asks":[{"op":"fetch_file","params":{"url":"http://x/"},"result":{"file":"file_1","media_type":"text/csv","raw":"TfxsbGVy"}}]}`,
 	} {
-		if tape, _, reason := replayable(json.RawMessage(effects), rules); reason != "" || string(tape) != effects {
-			t.Errorf("%s: %s, %q", effects, tape, reason)
+		if got := (&Program{}).replayable(json.RawMessage(effects), rules); got.reason != "" || string(got.tape) != effects {
+			t.Errorf("%s: %s, %q", effects, got.tape, got.reason)
 		}
 	}
-	got, memory, reason := replayable(json.RawMessage(`{"v":1,"context":{"a":1},"asks":[{"op":"fetch","params":{"url":"http://x/","header":{"X-Mine":"s3cret"}},"result":{"status":200,"header":{"Set-Cookie":"s3cret","A":"b"},"body":"","fetched_at":""}}]}`), rules)
-	if want := `{"asks":[{"op":"fetch","params":{"url":"http://x/"},"result":{"status":200,"header":{"A":"b"},"body":"","fetched_at":""}}]}`; string(got) != want || string(memory) != `{"a":1}` || reason != "" {
-		t.Errorf("got %s, %s, %q", got, memory, reason)
+	got := (&Program{}).replayable(json.RawMessage(`{"v":1,"context":{"a":1},"asks":[{"op":"fetch","params":{"url":"http://x/","header":{"X-Mine":"s3cret"}},"result":{"status":200,"header":{"Set-Cookie":"s3cret","A":"b"},"body":"","fetched_at":""}}]}`), rules)
+	if want := `{"asks":[{"op":"fetch","params":{"url":"http://x/"},"result":{"status":200,"header":{"A":"b"},"body":"","fetched_at":""}}]}`; string(got.tape) != want || string(got.memory) != `{"a":1}` || got.reason != "" {
+		t.Errorf("got %s, %s, %q", got.tape, got.memory, got.reason)
 	}
 }
 

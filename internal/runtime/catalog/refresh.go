@@ -181,7 +181,11 @@ func (c *Catalog) sourceOf(m Method, a *agent.Artifact) (s source, all []agent.D
 		s.why = c.exposes(a, g)
 	}
 	all = a.Descriptions(s.serving, s.purposes.to.All)
-	for _, d := range all {
+	for i := range all {
+		d := &all[i]
+		if d.Generation != nil && !d.Generation.Keeps(agent.FingerprintNone) {
+			d.Generation = nil // an agent's call, which has no contract, does not get it
+		}
 		r := reading{to: d.To}
 		if d.Generation != nil {
 			r.generation, r.takes = d.Generation.ID, d.Generation.Interface

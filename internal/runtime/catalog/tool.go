@@ -64,7 +64,7 @@ func describe(m Method, d agent.Description, serving *agent.Generation, p purpos
 		t.take(d.Generation, d.Generation == serving)
 	}
 	facts := report.Facts{}
-	if g := serving; len(g.Facts) > 0 && json.Unmarshal(g.Facts, &facts) == nil {
+	if g := serving; g.Keeps(agent.FingerprintNone) && len(g.Facts) > 0 && json.Unmarshal(g.Facts, &facts) == nil {
 		writes := len(facts.ContextWrites) > 0 || facts.UsesTools || facts.UsesDelegate
 		asks := strings.Contains(g.Code, "Ask") || strings.Contains(g.Code, "Predict") // the facts do not say
 		t.OpenWorld = facts.UsesFetch || facts.UsesTools || facts.UsesDelegate || asks

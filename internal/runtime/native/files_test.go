@@ -87,7 +87,11 @@ func Run(call *recurgent.Call) (any, error) {
 		to.Write([]string{strings.ToUpper(row[0]), row[1]})
 	}
 	to.Flush()
-	return map[string]any{"sum": sum, "file": out.Ref()}, nil
+	text, err := call.DecodeText([]byte("M\xfcller"))
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"sum": sum, "file": out.Ref(), "text": text}, nil
 }
 `
 	if refused := differences(t, []sample{{"files", source, []string{`["file_a"]`, `[{"$file": "file_a"}]`, `["file_gone"]`, `[7]`}}}); refused != 0 {

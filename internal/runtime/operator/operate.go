@@ -28,13 +28,20 @@ type KnownTool struct {
 
 // Tool returns a registry entry.
 func (o *Operator) Tool(ctx context.Context, role string) (KnownTool, error) {
-	t, err := o.store.RankedTool(ctx, role, o.o.Now())
-	if err != nil {
-		return KnownTool{}, err
+	t, missing := o.store.RankedTool(ctx, role, o.o.Now())
+	if missing != nil && !errors.Is(missing, store.ErrNotFound) {
+		return KnownTool{}, missing
 	}
 	all, err := o.store.ListArtifacts(ctx, role)
 	if err != nil {
 		return KnownTool{}, err
+	}
+	if missing != nil {
+		implied := agent.Implied(all)
+		if implied == nil {
+			return KnownTool{}, missing
+		}
+		t = store.RankedTool{Tool: *implied}
 	}
 	known := knownTool(t)
 	known.Health = overview.HealthOf(all, func(a *agent.Artifact) bool { return o.stale(&known.Tool, a) != "" })

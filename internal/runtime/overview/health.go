@@ -35,11 +35,12 @@ type digest struct {
 	degraded, quarantined, doubted bool
 	last                           *LastFailure
 	selectable                     *agent.Artifact // nil where no program says what it was made for
+	implied                        *agent.Tool     // the entry of a role that nobody registered; nil without a program
 }
 
 func digestOf(a *agent.Artifact) digest {
 	d := digest{success: a.SuccessCount, failure: a.FailureCount, rate: a.RecentFailureRate, degraded: a.LifecycleState == agent.StateDegraded,
-		quarantined: a.Quarantined, doubted: a.Doubted(a.CurrentID), selectable: selectableOf(a)}
+		quarantined: a.Quarantined, doubted: a.Doubted(a.CurrentID), selectable: selectableOf(a), implied: agent.Implied([]*agent.Artifact{a})}
 	if a.LastFailureClass != agent.ClassNone {
 		d.last = &LastFailure{Method: a.MethodName, Class: a.LastFailureClass, Reason: a.LastFailureReason}
 		if len(a.Failures) > 0 && a.Failures[0].Class == a.LastFailureClass {

@@ -34,7 +34,7 @@ const maxText = 4 << 10
 // ErrCursor means that a cursor is none of that list.
 var ErrCursor = errors.New("is not a cursor of this list")
 
-// Query asks for a page of the registered tools.
+// Query asks for a page of the tools: the registered ones, and roles with programs that a person put in and nobody called.
 type Query struct {
 	Words string // each must occur in the role, a method's name or what they are for, whatever the case; "" for all
 	Sort  string // ByName, Used, Failed or Cost
@@ -43,7 +43,7 @@ type Query struct {
 	Spent bool // entries have Usage
 }
 
-// Tool is a registered tool with what lists show of it. It is shared and must not be changed.
+// Tool is a tool with what lists show of it. It is shared and must not be changed.
 type Tool struct {
 	agent.Tool
 	Health *Health
@@ -64,7 +64,7 @@ type price struct {
 	Tokens int64
 }
 
-func newRow(r *role, c price, stale Stale) *row {
+func newRow(r *role, tool *agent.Tool, c price, stale Stale) *row {
 	h := &Health{}
 	names := slices.Sorted(maps.Keys(r.methods))
 	for _, name := range names {
@@ -76,16 +76,16 @@ func newRow(r *role, c price, stale Stale) *row {
 			b.WriteString(s + "\n")
 		}
 	}
-	add(r.tool.Role)
-	add(r.tool.Purpose)
+	add(tool.Role)
+	add(tool.Purpose)
 	for _, name := range names {
 		add(name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.tool.Methods)) {
+	for _, name := range slices.Sorted(maps.Keys(tool.Methods)) {
 		add(name)
-		add(r.tool.Methods[name].Purpose)
+		add(tool.Methods[name].Purpose)
 	}
-	return &row{tool: r.tool, health: h, text: lower(b.String()), cost: c}
+	return &row{tool: tool, health: h, text: lower(b.String()), cost: c}
 }
 
 func lower(s string) string {

@@ -55,7 +55,7 @@ type method struct{ role, name string }
 type role struct {
 	tool    *agent.Tool // nil while it is not registered
 	methods map[string]digest
-	row     *row // in the lists; nil while it is not registered
+	row     *row // in the lists; nil while it is not registered and has no program
 }
 
 // New returns an overview that has read nothing yet.
@@ -187,12 +187,27 @@ func (o *Overview) place(name string) {
 		o.lists.drop(r.row)
 		r.row = nil
 	}
-	if r.tool == nil {
+	tool := r.entry()
+	if tool == nil {
 		if len(r.methods) == 0 {
 			delete(o.roles, name)
 		}
 		return
 	}
-	r.row = newRow(r, o.costs.of[name], func(a *agent.Artifact) bool { return o.o.Stale(r.tool, a) })
+	r.row = newRow(r, tool, o.costs.of[name], func(a *agent.Artifact) bool { return o.o.Stale(tool, a) })
 	o.lists.put(r.row)
+}
+
+// entry is the role's registry entry, or the one that its programs imply; nil where there are none.
+func (r *role) entry() *agent.Tool {
+	if r.tool != nil {
+		return r.tool
+	}
+	var first *agent.Tool
+	for _, d := range r.methods {
+		if t := d.implied; t != nil && (first == nil || t.CreatedAt.Before(first.CreatedAt)) {
+			first = t
+		}
+	}
+	return first
 }

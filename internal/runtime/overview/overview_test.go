@@ -234,9 +234,10 @@ func TestSearch(t *testing.T) {
 	h.tool("calculator", "")
 	h.tool(hostile, strings.Repeat("é", 10_000)+" far away")
 	h.change("calculator", "add", agent.ArtifactChange{})
-	h.change("nowhere", "add", agent.ArtifactChange{}) // not registered
+	h.change("nobody's", "sub", agent.ArtifactChange{}) // a program was put in, and nobody registered or called it
 	for words, want := range map[string][]string{
-		"":                {hostile, "Movie finder", "calculator"},
+		"":                {hostile, "Movie finder", "calculator", "nobody's"},
+		"nobody sub":      {"nobody's"},
 		"movie":           {"Movie finder"},
 		" nearby  FIND ":  {"Movie finder"},
 		"movie add":       nil,

@@ -30,6 +30,27 @@ func (c *Call) open(ref any, text bool) (io.Reader, error) {
 // data.
 func (c *Call) OpenText(ref any) (io.Reader, error) { return c.open(ref, true) }
 
+// DecodeText returns the text that the bytes are, whatever their character set, as OpenText reads that of a file: for what a program has unpacked or fetched.
+// It takes at most 16 MiB. The error is parse_failed for binary data.
+func (c *Call) DecodeText(b []byte) (string, error) {
+	var opened struct{ Stream int }
+	streams, err := c.askStream("decode", struct{}{}, &opened)
+	if err != nil {
+		return "", err
+	}
+	if err := streams.WriteStream(opened.Stream, b); err != nil {
+		streams.CloseStream(opened.Stream)
+		return "", err
+	}
+	in := &fileReader{host: streams, stream: opened.Stream}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		streams.CloseStream(opened.Stream)
+		return "", err
+	}
+	return string(text), nil
+}
+
 // ReadFile returns all bytes of a file, as Open gives them. They have to fit into the program's memory.
 func (c *Call) ReadFile(ref any) ([]byte, error) {
 	in, err := c.Open(ref)

@@ -75,7 +75,7 @@ func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failur
 			Hint: "Ask the host once and keep the answer, instead of asking in a loop."}
 	}
 	switch q.Op {
-	case wire.OpOpen, wire.OpCreate:
+	case wire.OpOpen, wire.OpCreate, wire.OpDecode:
 		return x.stream(ctx, q)
 	case wire.OpFile:
 		return x.fileInfo(ctx, q)

@@ -40,12 +40,15 @@ type streams struct {
 	again []*madeAgain // those of a run on recorded effects
 	room  int          // what its files may still take in memory
 	buf   []byte
+
+	decoded int // bytes of texts that are being decoded
 }
 
-// A stream is a file that is open, for reading or for writing.
+// A stream is a file that is open, for reading or for writing, or a text that is decoded.
 type stream struct {
 	from io.ReadCloser
 	to   *madeFile
+	text *decoding
 }
 
 type madeFile struct {
@@ -85,6 +88,9 @@ func (s *streams) close(n int) {
 	if x.to != nil {
 		_ = x.to.Close() // which writes nothing
 	}
+	if x.text != nil {
+		_ = x.text.Close() // it is in memory
+	}
 	delete(s.open, n)
 }
 
@@ -100,7 +106,7 @@ func (x *exchange) stream(ctx context.Context, q *wire.Question) (reply, *Failur
 	if x.files.open == nil {
 		x.files.open = map[int]stream{}
 	}
-	if (q.Op == wire.OpOpen || q.Op == wire.OpCreate) && len(x.files.open) >= maxStreams {
+	if !wire.OnStream(q.Op) && len(x.files.open) >= maxStreams {
 		return refuse(denied(fmt.Sprintf("%s: %d files are open; read one to its end, or close one", q.Op, maxStreams)))
 	}
 	switch q.Op {
@@ -108,6 +114,8 @@ func (x *exchange) stream(ctx context.Context, q *wire.Question) (reply, *Failur
 		return x.openFile(ctx, q.Params)
 	case wire.OpCreate:
 		return x.createFile(ctx, q.Params)
+	case wire.OpDecode:
+		return x.decode()
 	}
 	var p wire.StreamParams
 	if json.Unmarshal(q.Params, &p) != nil {
@@ -117,6 +125,11 @@ func (x *exchange) stream(ctx context.Context, q *wire.Question) (reply, *Failur
 	switch {
 	case ok && q.Op == wire.OpRead && s.from != nil:
 		return x.read(p, s.from)
+	case ok && q.Op == wire.OpRead && s.text != nil:
+		return x.read(p, s.text)
+	case ok && q.Op == wire.OpWrite && s.text != nil:
+		_, err := s.text.Write(q.Data)
+		return failing(err)
 	case ok && q.Op == wire.OpWrite && s.to != nil:
 		_, err := s.to.Write(q.Data)
 		return failing(err)

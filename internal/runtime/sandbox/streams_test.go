@@ -408,3 +408,61 @@ func TestProgramsReadWhatTheyMake(t *testing.T) {
 		}
 	})
 }
+
+// decodes answers with the text of bytes that it makes itself, packs and unpacks.
+const decodes = `
+	var out []any
+	for _, given := range call.Args {
+		raw, err := base64.StdEncoding.DecodeString(given.(string))
+		if err != nil {
+			return nil, err
+		}
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		z.Write(raw)
+		z.Close()
+		in, err := gzip.NewReader(&packed)
+		if err != nil {
+			return nil, err
+		}
+		unpacked, err := io.ReadAll(in)
+		if err != nil {
+			return nil, err
+		}
+		text, err := call.DecodeText(unpacked)
+		if err != nil {
+			text = err.Error()
+		}
+		out = append(out, text)
+	}
+	return out, nil`
+
+// A program decodes bytes that it has as a file of them is decoded. A replay decodes them again; the journal notes character sets other than UTF-8 alone.
+func TestProgramsDecodeText(t *testing.T) {
+	eachEngine(t, func(t *testing.T, p *Pool) {
+		large := strings.Repeat("M\xfcller;1\r\n", 20_000) // of many pieces
+		req := request(program(decodes, "bytes", "compress/gzip", "encoding/base64", "io"), []byte("M\xfcller;K\xf6ln"), []byte("\xff\xfea\x00\xe4\x00"), []byte("\xef\xbb\xbfä\rb"), []byte("M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"), []byte{0, 1, 2}, []byte{}, []byte(large))
+		got := p.Run(t.Context(), req, &fakeHost{})
+		want, err := json.Marshal([]string{"Müller;Köln", "aä", "ä\nb", "Müller;Straße\r\nKöln;\r\n", "decode: the bytes are no text", "", strings.ReplaceAll(large, "\xfc", "ü")})
+		if err != nil || string(got.Value) != string(want) {
+			t.Fatalf("%v: %s, want %s", err, clip(said(got)), clip(string(want)))
+		}
+		if journal := string(got.Effects.Journal); journal != `{"v":1,"asks":[{"op":"decode","params":{},"result":{"charset":"windows-1252"}},{"op":"decode","params":{},"result":{"charset":"utf-16le","marked":true}},`+
+			`{"op":"decode","params":{},"result":{"charset":"ibm850"}},{"op":"decode","params":{},"result":{"charset":"windows-1252"}}]}` {
+			t.Errorf("the journal is %s", journal)
+		}
+		if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !again.Equal {
+			t.Errorf("replay: %+v, %v", again, err)
+		}
+		most := "\treturn call.DecodeText(make([]byte, 16<<20+1))"
+		if over := p.Run(t.Context(), request(program(most)), &fakeHost{}); over.Authored == nil || over.Authored.Type != agent.ErrInvalidInput {
+			t.Errorf("over the bound: %s", clip(said(over)))
+		}
+		many := "\tfor range 40 {\n\t\tif text, err := call.DecodeText([]byte(\"abc\")); err != nil || text != \"abc\" {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\treturn 1, nil"
+		if got := p.Run(t.Context(), request(program(many)), &fakeHost{}); said(got) != "value 1" {
+			t.Errorf("many: %s", said(got))
+		}
+	})
+}
+
+func clip(text string) string { return text[:min(len(text), 300)] }

@@ -101,7 +101,7 @@ var things = map[string][2]string{
 	"fetch": {"made 1 request over the network", "made %d requests over the network"}, "predict": {"asked the model 1 question", "asked the model %d questions"},
 	"history": {"read the session's history", "read the session's history %d times"}, "tools": {"looked at the known tools", "looked at the known tools %d times"},
 	"content": {"read an earlier value again", "read earlier values again %d times"}, "sleep": {"waited once", "waited %d times"},
-	"file": {"looked at 1 file", "looked at %d files"}, "open": {"opened 1 file", "opened %d files"}, "create": {"made 1 file", "made %d files"}, "log": {"made 1 note", "made %d notes"},
+	"file": {"looked at 1 file", "looked at %d files"}, "open": {"opened 1 file", "opened %d files"}, "create": {"made 1 file", "made %d files"}, "decode": {"decoded 1 text", "decoded %d texts"}, "log": {"made 1 note", "made %d notes"},
 	"call": {"tried a call that was refused", "tried %d calls that were refused"}, "delegate": {"tried a call that was refused", "tried %d calls that were refused"},
 }
 

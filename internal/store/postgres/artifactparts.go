@@ -17,7 +17,7 @@ func headOf(a *agent.Artifact) *agent.Artifact {
 	head.Generations = make([]*agent.Generation, len(a.Generations))
 	for i, g := range a.Generations {
 		x := *g
-		x.Code, x.Facts, x.ChangedAnswers, x.SolverShape, x.Interface, x.Shapes, x.Outlines, x.Fixtures, x.Effects, x.MadeFor = "", nil, nil, nil, nil, nil, nil, nil, nil, nil
+		x.Code, x.Facts, x.ChangedAnswers, x.SolverShape, x.Interface, x.Shapes, x.Outlines, x.Fixtures, x.Effects, x.MadeFor, x.Asked = "", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
 		head.Generations[i] = &x
 	}
 	return &head
@@ -29,7 +29,7 @@ func bodyOf(a *agent.Artifact) *agent.Artifact {
 		Failures: a.Failures, Drifts: a.Drifts, Manifest: a.Manifest, Generations: make([]*agent.Generation, len(a.Generations))}
 	for i, g := range a.Generations {
 		body.Generations[i] = &agent.Generation{ID: g.ID, Code: g.Code, Facts: g.Facts, ChangedAnswers: g.ChangedAnswers, SolverShape: g.SolverShape,
-			Interface: g.Interface, Shapes: g.Shapes, Outlines: g.Outlines, Fixtures: g.Fixtures, Effects: g.Effects, MadeFor: g.MadeFor}
+			Interface: g.Interface, Shapes: g.Shapes, Outlines: g.Outlines, Fixtures: g.Fixtures, Effects: g.Effects, MadeFor: g.MadeFor, Asked: g.Asked}
 	}
 	return body
 }
@@ -46,7 +46,7 @@ func join(head, body *agent.Artifact) (*agent.Artifact, error) {
 		}
 		g, b := *h, body.Generations[i]
 		g.Code, g.Facts, g.ChangedAnswers, g.SolverShape, g.Interface = b.Code, b.Facts, b.ChangedAnswers, b.SolverShape, b.Interface
-		g.Shapes, g.Outlines, g.Fixtures, g.Effects, g.MadeFor = b.Shapes, b.Outlines, b.Fixtures, b.Effects, b.MadeFor
+		g.Shapes, g.Outlines, g.Fixtures, g.Effects, g.MadeFor, g.Asked = b.Shapes, b.Outlines, b.Fixtures, b.Effects, b.MadeFor, b.Asked
 		a.Generations[i] = &g
 	}
 	return &a, nil

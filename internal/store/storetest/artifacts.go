@@ -254,6 +254,7 @@ func madeFor(t *testing.T, r *rig) {
 	g := NewGeneration("gen-1", "package tool", at)
 	g.MadeFor = &agent.MadeFor{Wording: agent.Wording{Purpose: "a", Acceptance: json.RawMessage(`["b"]`), FailurePolicy: json.RawMessage(`{"c":1}`)}, Digest: "a.b.c", ByPerson: "a.b.c"}
 	g.Breaks = []string{"ex_1"}
+	g.CallersContract, g.Asked = true, &agent.Contract{Deliverable: json.RawMessage(`{"type":"number"}`)}
 	change := func(c agent.ArtifactChange) {
 		c.Role, c.MethodName, c.At = "units", "convert", r.clock.now()
 		_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, c, nil)
@@ -266,6 +267,9 @@ func madeFor(t *testing.T, r *rig) {
 			r.ok(err)
 			if got := a.Current(); fmt.Sprintf("%s %s %v", agent.Encoded(got.MadeFor), got.Confirmed, got.Breaks) != want {
 				t.Errorf("got %s %s %v, want %s", agent.Encoded(got.MadeFor), got.Confirmed, got.Breaks, want)
+			}
+			if got := string(agent.Encoded(a.Current().Asked)); got != `{"deliverable":{"type":"number"}}` || !a.Current().CallersContract {
+				t.Errorf("it was made for the contract %s of a call", got)
 			}
 		})
 	}

@@ -26,6 +26,8 @@ func (a *asker) Ask(op string, params, result any) error {
 		return nil
 	case op == "open":
 		answer, err = a.run.openFile(raw)
+	case op == "decode":
+		answer = a.run.streamed(&decoding{}, "")
 	case op == "file" && !recorded:
 		answer, err = a.run.fileInfo(raw)
 	case op == "fetch_file" && recorded:

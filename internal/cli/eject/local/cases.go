@@ -91,6 +91,7 @@ func readFile(path string, v any) error {
 // Check runs a program on a case, without network or model, and says how the answer differs.
 func Check(programs []Program, p Program, c Case) error {
 	r := &run{host: &Host{Programs: programs}, held: maps.Clone(c.Files), dir: c.dir}
+	defer r.closeAll()
 	if c.Effects != nil {
 		r.tape = &tape{}
 		if err := json.Unmarshal(c.Effects, r.tape); err != nil {
@@ -112,6 +113,8 @@ func Check(programs []Program, p Program, c Case) error {
 			return fmt.Errorf("got %s, want an error of the type %s", got, c.Expect.ErrorType)
 		}
 		return nil
+	case got.OK && r.madeOther(got.Value) != "":
+		return fmt.Errorf("the file %s has other bytes than the one of the recorded call", r.madeOther(got.Value))
 	case !got.OK || !equal(c.Expect.Value, got.Value, c.Tolerance):
 		return fmt.Errorf("got %s, want %s", got, compact(c.Expect.Value))
 	}

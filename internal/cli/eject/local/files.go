@@ -201,12 +201,12 @@ func (r *run) createAgain(params json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var was struct{ File string }
+	var was struct{ File, SHA256 string }
 	raw, _ := answer.(json.RawMessage)
 	if err := json.Unmarshal(raw, &was); err != nil {
 		return nil, err
 	}
-	return r.streamed(r.hold(was.File, HeldFile{}), was.File), nil
+	return r.streamed(r.hold(was.File, HeldFile{sum: was.SHA256}), was.File), nil
 }
 
 // fetchedAgain fetches a file of a recorded call.

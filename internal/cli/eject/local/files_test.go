@@ -157,3 +157,32 @@ func TestTexts(t *testing.T) {
 		}
 	}
 }
+
+// A file that a program makes has the bytes that it had when the call was recorded, or the case fails.
+func TestMadeAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "in"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := Program{Role: "r", Method: "upper", Run: func(call *recurgent.Call) (any, error) {
+		ref, err := upper(call)
+		if err != nil {
+			return nil, err
+		}
+		info, err := call.FileInfo(call.Arg(0, "in"))
+		return []any{ref, info.Name}, err
+	}}
+	for sum, want := range map[string]string{
+		"e4ba216b53e675d3ce45a8584de79ecc013718ef83ebd53f29d47d97af594386": "",
+		"00": "the file file_2 has other bytes than the one of the recorded call",
+	} {
+		tape := `{"asks":[{"op":"open","params":{"file":"file_1"},"result":{"file":"file_1"}},{"op":"create","params":{"name":"n","media_type":"text/plain"},"result":{"file":"file_2","sha256":"` + sum + `"}},
+			{"op":"file","params":{"file":"file_1"},"result":{"name":"in.txt","media_type":"text/plain","encoding":"utf-8","bytes":4}}]}`
+		c := Case{Args: []json.RawMessage{json.RawMessage(`{"$file":"file_1"}`), json.RawMessage(`"n"`)}, Effects: json.RawMessage(tape), Files: map[string]HeldFile{"file_1": {Name: "in.txt", Path: "in"}}, dir: dir,
+			Expect: Expectation{Value: json.RawMessage(`[{"$file":"file_2"},"in.txt"]`)}}
+		if err := Check([]Program{p}, p, c); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%s: %v, want %q", sum, err, want)
+		}
+	}
+}

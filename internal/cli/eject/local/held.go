@@ -2,10 +2,15 @@ package local
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 )
 
 // A HeldFile is a file of a case: one that it was given, or one that its program makes or fetches.
@@ -15,6 +20,7 @@ type HeldFile struct {
 	Path      string `json:"path,omitempty"` // of its bytes, below the directory of the program
 
 	data *bytes.Buffer // of one that the run makes
+	sum  string        // SHA-256 of the bytes that the recorded call gave to it, hexadecimal; "" for others
 }
 
 // hold adds a file of the run.
@@ -33,6 +39,20 @@ func (f HeldFile) open(dir string) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(f.data.Bytes())), nil
 	}
 	return os.Open(filepath.Join(dir, filepath.FromSlash(f.Path)))
+}
+
+// madeOther returns the id of a file in the value that the run made with other bytes than the recorded call did; "" for none.
+func (r *run) madeOther(value []byte) string {
+	for _, id := range slices.Sorted(maps.Keys(r.held)) {
+		f := r.held[id]
+		if f.data == nil || f.sum == "" || !bytes.Contains(value, []byte(strconv.Quote(id))) {
+			continue
+		}
+		if sum := sha256.Sum256(f.data.Bytes()); hex.EncodeToString(sum[:]) != f.sum {
+			return id
+		}
+	}
+	return ""
 }
 
 // written is a file that a run makes.

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// Character sets of texts that are read here.
-const (
-	utf8Name  = "utf-8"
-	latinName = "windows-1252"
-)
+// Latin is the character set of what is neither Unicode nor binary data.
+const Latin = "windows-1252"
+
+const utf8Name = "utf-8"
 
 const dosEnd = "\x1a"
 
@@ -29,7 +30,7 @@ func Charset(text []byte) string {
 	case utf8.Valid(text):
 		return utf8Name
 	}
-	return latinName
+	return Latin
 }
 
 // decoded is the text in UTF-8, without a byte order mark and the mark with which DOS ends a file, and with LF for line ends of CR alone.
@@ -57,7 +58,7 @@ func inUTF8(text []byte, name string) string {
 	switch name {
 	case utf8Name:
 		return string(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
-	case latinName:
+	case Latin:
 		var b strings.Builder
 		for _, c := range text {
 			b.WriteRune(latin(c))
@@ -83,6 +84,30 @@ func latin(c byte) rune {
 	}
 	return []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")[c-0x80]
 }
+
+// A decoding takes bytes, and then gives the text that they are.
+type decoding struct {
+	in   []byte
+	text io.Reader // once it is read
+}
+
+func (d *decoding) Write(p []byte) (int, error) {
+	d.in = append(d.in, p...)
+	return len(p), nil
+}
+
+func (d *decoding) Read(p []byte) (int, error) {
+	if d.text == nil {
+		name := Charset(d.in)
+		if name == "" {
+			return 0, &recurgent.Failure{Type: "parse_failed", Message: "decode: the bytes are no text"}
+		}
+		d.text = decoded(d.in, name)
+	}
+	return d.text.Read(p)
+}
+
+func (d *decoding) Close() error { return nil }
 
 // readWhole reads a file, as one has to for its character set.
 func readWhole(f io.ReadCloser) ([]byte, error) {

@@ -22,6 +22,7 @@ const (
 
 	OpOpen   = "open"   // replies with a stream, as OpCreate does
 	OpCreate = "create" // of a file that the program makes
+	OpDecode = "decode" // of a text: it is written to the stream, and then read
 	OpRead   = "read"   // replies with bytes, none at the end
 	OpWrite  = "write"  // brings bytes
 	OpClose  = "close"

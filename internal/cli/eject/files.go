@@ -1,0 +1,194 @@
+package eject
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/cli/eject/local"
+	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
+)
+
+// Bounds of the stored files that travel.
+const (
+	MaxFile  = 1 << 20  // bytes of one
+	MaxFiles = 32 << 20 // bytes of all of a module
+)
+
+// A File is a stored file that cases of a program read. Data are its bytes where it fits.
+type File struct {
+	agent.File
+	Data []byte
+}
+
+// Fits reports whether a file travels in a module that has so many bytes of others.
+func (f *File) Fits(others int64) bool { return f.Bytes <= MaxFile && f.Bytes <= MaxFiles-others }
+
+// Reads returns the ids of the stored files that the cases of a program need, each once.
+func (x *Program) Reads() []string {
+	ids := map[string]bool{}
+	note := func(raw json.RawMessage) {
+		var all effects
+		_ = json.Unmarshal(raw, &all) // what is not readable is left out later
+		for i := range all.Asks {
+			if id := all.Asks[i].reads(); id != "" {
+				ids[id] = true
+			}
+		}
+	}
+	for _, e := range x.Examples {
+		note(x.Effects[e.ID])
+		for _, raw := range append([]json.RawMessage{e.Kwargs}, e.Args...) {
+			for _, id := range agent.FileRefs(raw) {
+				ids[id] = true
+			}
+		}
+	}
+	for _, f := range x.Fixtures {
+		note(f.Effects)
+	}
+	return slices.Sorted(maps.Keys(ids))
+}
+
+// A fileAnswer is the recorded answer to what opens or fetches a file.
+type fileAnswer struct {
+	File      string `json:"file"`
+	SHA256    string `json:"sha256"`
+	MediaType string `json:"media_type"`
+	Body      string `json:"body"`
+	Raw       []byte `json:"raw"`
+	LeftOut   bool   `json:"left_out"`
+}
+
+// reads returns the id of the stored file whose bytes a test needs; "" if it needs no such file.
+func (a *ask) reads() string {
+	var f fileAnswer
+	switch {
+	case a.Error != nil || a.Same || a.Op != "open" && a.Op != "fetch_file" || json.Unmarshal(a.Result, &f) != nil:
+		return ""
+	case a.Op == "open" || f.LeftOut:
+		return f.File
+	}
+	return ""
+}
+
+// readsText reports whether a file is read as text, or may be later.
+func (a *ask) readsText() bool {
+	var q struct {
+		Text bool `json:"text"`
+	}
+	return a.Op != "open" || json.Unmarshal(a.Params, &q) != nil || q.Text
+}
+
+// reads notes what a recorded answer needs of the stored files, and returns the reason where a test cannot have it.
+func (p *playback) reads(x *Program, a *ask, rules *mask.Rules) (reason string) {
+	if a.Error != nil || a.Same || a.Op != "open" && a.Op != "fetch_file" {
+		return ""
+	}
+	var f fileAnswer
+	if json.Unmarshal(a.Result, &f) != nil {
+		return unreadable
+	}
+	if id := a.reads(); id != "" {
+		if reason := p.file(x, id, f.SHA256, rules); reason != "" || !a.readsText() {
+			return reason
+		}
+		return foreign("it reads", x.Files[id].Data, x.Files[id].MediaType)
+	}
+	content := append([]byte(f.Body), f.Raw...) // one of them is empty
+	if reason := searched(content, rules); reason != "" {
+		return reason
+	}
+	return foreign("it fetches", content, f.MediaType)
+}
+
+// given notes the files that the arguments of a case without recorded effects refer to.
+func (p *playback) given(x *Program, rules *mask.Rules, args []json.RawMessage) (reason string) {
+	for _, raw := range args {
+		for _, id := range agent.FileRefs(raw) {
+			reason := p.file(x, id, "", rules)
+			if reason == "" {
+				reason = foreign("it reads", x.Files[id].Data, x.Files[id].MediaType)
+			}
+			if reason != "" {
+				return reason
+			}
+		}
+	}
+	return ""
+}
+
+// file notes a stored file of which a test needs the bytes; sum is their digest where it is known.
+func (p *playback) file(x *Program, id, sum string, rules *mask.Rules) (reason string) {
+	f, ok := x.Files[id]
+	switch {
+	case !ok:
+		return "it reads a file that is gone, " + id
+	case f.Data == nil && f.Bytes > MaxFile:
+		return fmt.Sprintf("it reads a file of %d bytes; files of up to %d travel", f.Bytes, MaxFile)
+	case f.Data == nil && f.Bytes > 0:
+		return fmt.Sprintf("it reads a file of %d bytes, for which the module has no room: its files have %d at most", f.Bytes, MaxFiles)
+	}
+	if is := sha256.Sum256(f.Data); sum != "" && hex.EncodeToString(is[:]) != sum {
+		return "it reads a file that has changed, " + id
+	}
+	if secret(rules, agent.Encoded(f.Name)) {
+		return secretReason
+	}
+	if reason := searched(f.Data, rules); reason != "" {
+		return reason
+	}
+	p.files = append(p.files, id)
+	return ""
+}
+
+// decodes returns the reason where a text that the program decoded would be read otherwise.
+func (a *ask) decodes() (reason string) {
+	var text struct {
+		Charset string `json:"charset"`
+		Marked  bool   `json:"marked"`
+	}
+	if a.Op != "decode" {
+		return ""
+	}
+	if json.Unmarshal(a.Result, &text) != nil {
+		return unreadable
+	}
+	if text.Marked || text.Charset == local.Latin {
+		return ""
+	}
+	return "it decodes text in " + text.Charset + ", which the module does not read"
+}
+
+// foreign returns the reason where the module would read a text otherwise than the daemon.
+func foreign(does string, text []byte, mediaType string) (reason string) {
+	if name, err := charsets.Guess(bytes.NewReader(text), mediaType); err == nil && name != "" && name != local.Charset(text) {
+		return does + " text in " + name + ", which the module does not read"
+	}
+	return ""
+}
+
+var extension = regexp.MustCompile(`^\.[a-z0-9]{1,8}$`)
+
+// carry adds files to those of a method. Their names there come from their bytes: what a file is called is for people.
+func (x *Program) carry(ids []string, recorded *recordedFile, contents map[string]string) {
+	for _, id := range ids {
+		f := x.Files[id]
+		sum := sha256.Sum256(f.Data)
+		name := "testdata/" + hex.EncodeToString(sum[:8])
+		if ext := strings.ToLower(path.Ext(f.Name)); extension.MatchString(ext) {
+			name += ext
+		}
+		contents[name] = string(f.Data)
+		recorded.Files[id] = local.HeldFile{Name: f.Name, MediaType: f.MediaType, Path: name}
+	}
+}

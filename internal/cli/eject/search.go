@@ -1,0 +1,137 @@
+package eject
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
+)
+
+// Bounds of the search for secrets in packed data.
+const (
+	maxUnpacked = 16 << 20 // bytes, in all
+	maxPackings = 3        // one in the other
+	maxEntries  = 10_000   // of an archive
+)
+
+const unsearched = "it has an archive that is too large to be searched for secrets"
+
+// searched returns the reason where the bytes of a file or of an answer hold a secret, or may. What is packed is unpacked.
+func searched(data []byte, rules *mask.Rules) (reason string) {
+	return (&search{rules: rules, room: maxUnpacked}).in(data, 0)
+}
+
+// A search looks for secrets.
+type search struct {
+	rules *mask.Rules
+	room  int64 // bytes that may still be unpacked
+}
+
+func (s *search) in(data []byte, depth int) (reason string) {
+	name, err := charsets.Guess(bytes.NewReader(data), "")
+	if err != nil {
+		return unsearched
+	}
+	if name != "" {
+		return s.text(data, name)
+	}
+	if s.hides(string(data)) {
+		return secretReason
+	}
+	if depth == maxPackings {
+		return unsearched
+	}
+	if z, err := zip.NewReader(bytes.NewReader(data), int64(len(data))); err == nil {
+		return s.archive(z, depth)
+	}
+	if z := unpacking(data); z != nil {
+		return s.unpacked(z, depth)
+	}
+	return ""
+}
+
+// unpacking reads what data packs; nil for data that is not packed.
+func unpacking(data []byte) io.Reader {
+	if z, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
+		return z
+	}
+	if bytes.HasPrefix(data, []byte("BZh")) {
+		return bzip2.NewReader(bytes.NewReader(data))
+	}
+	if z, err := zlib.NewReader(bytes.NewReader(data)); err == nil {
+		return z
+	}
+	return nil
+}
+
+func (s *search) archive(z *zip.Reader, depth int) (reason string) {
+	if len(z.File) > maxEntries {
+		return unsearched
+	}
+	for _, f := range z.File {
+		if s.hides(f.Name) || s.hides(f.Comment) {
+			return secretReason
+		}
+		r, err := f.Open()
+		if err != nil {
+			continue // nobody reads it so
+		}
+		reason := s.unpacked(r, depth)
+		_ = r.Close() // it was only read
+		if reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// unpacked searches packed data as far as it can be unpacked.
+func (s *search) unpacked(r io.Reader, depth int) (reason string) {
+	data, _ := io.ReadAll(io.LimitReader(r, s.room+1)) // what is damaged gives what it has
+	if s.room -= int64(len(data)); s.room < 0 {
+		return unsearched
+	}
+	return s.in(data, depth+1)
+}
+
+func (s *search) text(data []byte, charset string) (reason string) {
+	r, err := charsets.NewReader(bytes.NewReader(data), charset)
+	if err != nil {
+		return unsearched
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return unsearched
+	}
+	if s.hides(string(text)) || s.secretColumn(string(text)) {
+		return secretReason
+	}
+	return ""
+}
+
+func (s *search) hides(text string) bool {
+	return strings.Contains(text, mask.Masked) || s.rules.Text(text) != text
+}
+
+var betweenColumns = regexp.MustCompile(`[,;|\t]`)
+
+// secretColumn reports whether a table has a column with the name of a secret.
+func (s *search) secretColumn(text string) bool {
+	head, rows, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if rows == "" {
+		return false
+	}
+	for _, name := range betweenColumns.Split(head, -1) {
+		if name = strings.Trim(name, " \r\"'"); name != "" && s.rules.Secret(name) {
+			return true
+		}
+	}
+	return false
+}
