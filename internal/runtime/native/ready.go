@@ -51,7 +51,7 @@ func TryDir(dir string) error {
 	if err != nil {
 		return Unusable(dir, err)
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // it was only tried
 	if err := errors.Join(f.Chmod(0o500), f.Close()); err != nil {
 		return Unusable(dir, err)
 	}
