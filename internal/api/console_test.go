@@ -33,7 +33,7 @@ func TestConsoleIsServed(t *testing.T) {
 	t.Parallel()
 	for name, g := range map[string]*rig{"open": newRig(t, nil), "with tokens": newRig(t, func(o *Options) { o.Auth = &answers{err: access.ErrUnknown} })} {
 		page := g.ask("GET", "/ui/", "")
-		if page.status != 200 || page.header.Get("Content-Security-Policy") != ui.Policy || page.header.Get("Cache-Control") != "no-cache" {
+		if page.status != 200 || !strings.HasPrefix(page.header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-") || page.header.Get("Cache-Control") != "no-cache" {
 			t.Fatalf("%s: the page = %d, %v", name, page.status, page.header)
 		}
 		_, rest, _ := strings.Cut(string(page.body), `type="module" src="`)

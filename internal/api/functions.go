@@ -21,6 +21,7 @@ const (
 	formatOpenAI    = "openai"           // OpenAI's chat completions, and those of many servers
 	formatResponses = "openai-responses" // OpenAI's responses
 	formatAnthropic = "anthropic"
+	formatGemini    = "gemini" // Gemini's function declarations
 	formatMCP       = "mcp"
 )
 
@@ -67,6 +68,17 @@ type anthropicTool struct {
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
+// geminiTools is what Gemini takes as one tool: the declarations of all.
+type geminiTools struct {
+	Declarations []any `json:"functionDeclarations"`
+}
+
+type geminiFunction struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // nil for none
+}
+
 func (s *server) listFunctions(w *reply, r *http.Request, p functionPage) error {
 	var tools []*catalog.Tool
 	if p.format != formatMCP { // tools/list has those of its own
@@ -83,6 +95,9 @@ func (s *server) listFunctions(w *reply, r *http.Request, p functionPage) error 
 	}
 	if more {
 		out.NextCursor = &tools[len(tools)-1].Name
+	}
+	if p.format == formatGemini && len(out.Tools) > 0 {
+		out.Tools = []any{geminiTools{out.Tools}}
 	}
 	return s.send(w, http.StatusOK, out)
 }
@@ -103,6 +118,9 @@ func extraTools(p functionPage) (tools []*catalog.Tool, rest functionPage) {
 func (p *functionPage) tool(t *catalog.Tool) any {
 	if p.format == formatMCP {
 		return mcp.Tool(t)
+	}
+	if p.format == formatGemini {
+		return geminiFunction{t.Name, t.Description, t.Gemini()}
 	}
 	parameters := t.Parameters
 	if p.strict {

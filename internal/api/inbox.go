@@ -40,7 +40,7 @@ func (s *server) inboxEvents(w *reply, r *http.Request) error {
 	return follow(r.Context(), out, w.run.InboxCounts)
 }
 
-// simulatePolicy says what a change of the policy would do. It changes nothing.
+// simulatePolicy reports the effect that a change of the policy would have. It changes nothing.
 func (s *server) simulatePolicy(w *reply, r *http.Request) error {
 	q := operator.SimulationQuery{Calls: defaultSimulated}
 	err := s.decode(w, r, false, func(f *fields, name, v []byte) {

@@ -286,3 +286,25 @@ func TestBytesAreForGenerators(t *testing.T) {
 		}
 	}
 }
+
+// No operation has one response under a status and under all others: ogen makes a type for each of the two and takes only one of them as a reply.
+func TestResponsesAreForGenerators(t *testing.T) {
+	t.Parallel()
+	for path, item := range written(t)["paths"].(object) {
+		for method, op := range item.(object) {
+			o, _ := op.(object)
+			responses, _ := o["responses"].(object)
+			rest := map[any]bool{}
+			for _, code := range []string{"4XX", "5XX", "default"} {
+				if r, _ := responses[code].(object); r["$ref"] != nil {
+					rest[r["$ref"]] = true
+				}
+			}
+			for code, r := range responses {
+				if code != "4XX" && code != "5XX" && code != "default" && rest[r.(object)["$ref"]] {
+					t.Errorf("%s %s: the response of %s is that of other statuses, too", method, path, code)
+				}
+			}
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 )
 
-// What an operation needs instead of a scope.
+// Needs of an operation that are not scopes.
 const (
 	anyone    access.Scope = 1 << 6 // not even a token
 	byMessage access.Scope = 1 << 7 // a token; its handler asks for the scope that the message needs

@@ -220,7 +220,7 @@ func (s *server) openAPI(w *reply, _ *http.Request) error {
 	return nil
 }
 
-// noMethod answers a request whose path knows other methods only, and says which.
+// noMethod answers a request whose path has other methods only, and lists them.
 func (s *server) noMethod(w *reply, r *http.Request) error {
 	path := r.URL.RawPath
 	if path == "" {

@@ -91,7 +91,7 @@ func (p *Problem) in(pointer, detail string) *Problem {
 	return p
 }
 
-// missing turns a store's "not found" into one that says what was not found; other errors stay as they are.
+// missing turns a store's "not found" into a problem that names the missing thing; other errors stay as they are.
 func missing(err error, what string) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -243,7 +243,14 @@ func (p *Problem) shorten() {
 }
 
 func (s *server) noRoute(w *reply, r *http.Request) error {
-	return fault(codeNoRoute, "there is nothing at "+r.URL.EscapedPath(), "")
+	path, hint := r.URL.EscapedPath(), ""
+	switch {
+	case strings.HasPrefix(path, "/v1/v1/"):
+		hint = "One /v1 is too many: the address of the daemon ends before it."
+	case !strings.HasPrefix(path, "/v1/") && path != mcpPath && !strings.HasPrefix(path, "/."):
+		hint = "Paths of the interface begin with /v1, such as /v1/sessions. GET /openapi.yaml lists all."
+	}
+	return fault(codeNoRoute, "there is nothing at "+path, hint)
 }
 
 // problemPage shows what a problem's type stands for.

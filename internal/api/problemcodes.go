@@ -91,7 +91,7 @@ func clientFaults() []problemKind {
 		{codeMalformed, 400, "The body cannot be read", "Send exactly one JSON value in UTF-8, with no name twice in an object.", ""},
 		{codeParameter, 400, "A query parameter or header is not valid", "Compare the request with /openapi.yaml.", ""},
 		{codeKeyInvalid, 400, "The Idempotency-Key is not valid", "Send 1 to 255 visible ASCII characters; a UUID does well.", ""},
-		{codeUnauthenticated, 401, "No known access token", "Send the header Authorization: Bearer <token> with a token that the daemon knows.", ""},
+		{codeUnauthenticated, 401, "No known access token", "Send the header Authorization: Bearer TOKEN with a token that the daemon knows.", ""},
 		{codeScope, 403, "The token may not do this", "missing names the scope that it lacks, scopes those that it has; who runs the daemon gives tokens their scopes.", ""},
 		{codeForbidden, 403, "The token gives no right here", "Ask the issuer for a token whose claims name a namespace; who runs the daemon knows which claim that is.", ""},
 		{codeCrossOrigin, 403, "Requests from other origins are refused", "Web pages of other sites may not change anything here; ask from a program or from the same origin, or have --cors-origins name the page's.", ""},

@@ -19,7 +19,7 @@ type protectedResource struct {
 	Name     string   `json:"resource_name"`
 }
 
-// getProtectedResource says which issuer gives tokens; without one there is nothing to say.
+// getProtectedResource names the issuer of tokens; without one it answers as an unknown path.
 func (s *server) getProtectedResource(w *reply, r *http.Request) error {
 	if s.o.Issuer == "" {
 		return s.noRoute(w, r)

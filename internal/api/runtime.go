@@ -39,7 +39,7 @@ type Sessions interface {
 	History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error)
 	Responds(ctx context.Context, sessionID, method string) (runtime.Introspection, error)
 
-	// Here has this replica own the session of which a call is to be made; the error names another owner.
+	// Here claims the session for this replica, which is to run a call in it; the error names another owner.
 	Here(ctx context.Context, id string) error
 
 	CallView(ctx context.Context, callID string) (operator.CallView, error)

@@ -1,8 +1,12 @@
 package api
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -155,6 +159,7 @@ func (s *server) getHistory(w *reply, r *http.Request) error {
 		Method: q.text("method"), Status: q.oneOf("status", "ok", "error"), Role: q.text("role"),
 		Since: q.time("since"), Until: q.time("until"),
 	}
+	previews := q.flag("previews")
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -165,6 +170,11 @@ func (s *server) getHistory(w *reply, r *http.Request) error {
 	if err != nil {
 		return noSession(err, id)
 	}
+	if previews {
+		if p.Records, err = withPreviews(r.Context(), w, p.Records); err != nil {
+			return err
+		}
+	}
 	l := historyList{list[json.RawMessage]{Data: p.Records}, p.Size}
 	if l.Data == nil {
 		l.Data = []json.RawMessage{}
@@ -174,6 +184,32 @@ func (s *server) getHistory(w *reply, r *http.Request) error {
 		l.NextCursor = &next
 	}
 	return s.send(w, http.StatusOK, l)
+}
+
+// withPreviews returns the records of a history with the beginnings of their values, where these are kept.
+func withPreviews(ctx context.Context, w *reply, records []json.RawMessage) ([]json.RawMessage, error) {
+	entries, out := make([]agent.LogEntry, len(records)), slices.Clone(records)
+	for i, raw := range records {
+		var record struct {
+			CallID  string `json:"call_id"`
+			Outcome struct {
+				Status string `json:"status"`
+			} `json:"outcome_summary"`
+		}
+		if err := json.Unmarshal(raw, &record); err != nil {
+			return nil, err
+		}
+		entries[i].CallID, entries[i].OutcomeStatus = record.CallID, record.Outcome.Status
+	}
+	if err := w.run.Preview(ctx, entries); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if open, whole := bytes.CutSuffix(bytes.TrimSpace(out[i]), []byte("}")); whole && entries[i].ValuePreview != "" {
+			out[i] = fmt.Appendf(nil, `%s,"value_preview":%s}`, open, agent.Encoded(entries[i].ValuePreview))
+		}
+	}
+	return out, nil
 }
 
 func (s *server) getResponds(w *reply, r *http.Request) error {

@@ -21,7 +21,7 @@ const (
 
 func (s *server) listTools(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatResponses, formatAnthropic, formatMCP)
+	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatResponses, formatAnthropic, formatGemini, formatMCP)
 	held := q.boolean("strict")
 	words, sort := q.text("q"), q.oneOf("sort", overview.ByName, overview.Used, overview.Failed, overview.Cost)
 	if len(words) > maxWords {

@@ -86,6 +86,9 @@ type callErrand struct {
 }
 
 func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallRequest) error {
+	if err := t.filesFit(); err != nil { // before there is a session
+		return err
+	}
 	if t.session == "" {
 		id, err := c.CreateSession(ctx, r.Role)
 		if err != nil {

@@ -20,6 +20,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
+// filesFit reports a --file that is not NAME=FILE, or whose file is not there.
+func (t *callErrand) filesFit() error {
+	for _, item := range t.files {
+		name, file, ok := strings.Cut(item, "=")
+		if !ok || name == "" || file == "" {
+			such := strings.TrimSuffix(filepath.Base(item), filepath.Ext(item))
+			return exitWith(ExitUsage, fmt.Errorf("--file: %q is not NAME=FILE, such as --file %s=%s, where the program reads the argument %s", item, such, item, such))
+		}
+		if _, err := os.Stat(file); err != nil {
+			return exitWith(ExitUsage, fmt.Errorf("--file: %w", err))
+		}
+	}
+	return nil
+}
+
 // upload uploads the files of --file into the call's session and adds references to the keyword arguments.
 func (t *callErrand) upload(ctx context.Context, c *client.Client, kwargs json.RawMessage) (json.RawMessage, error) {
 	if len(t.files) == 0 {
@@ -30,10 +45,7 @@ func (t *callErrand) upload(ctx context.Context, c *client.Client, kwargs json.R
 		return nil, exitWith(ExitUsage, err)
 	}
 	for _, item := range t.files {
-		name, file, ok := strings.Cut(item, "=")
-		if !ok || name == "" || file == "" {
-			return nil, exitWith(ExitUsage, fmt.Errorf("--file: %q is not NAME=FILE", item))
-		}
+		name, file, _ := strings.Cut(item, "=")
 		f, err := uploadFile(ctx, c, file, t.session)
 		if err != nil {
 			return nil, err

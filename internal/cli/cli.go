@@ -82,12 +82,24 @@ func Main(sh Shell, args []string) int {
 	}
 	var exit *exitError
 	if !errors.As(err, &exit) { // cobra's own errors are about the command line
-		exit = &exitError{ExitUsage, fmt.Errorf("%w; see %s --help", err, command.CommandPath())}
+		exit = &exitError{ExitUsage, fmt.Errorf("%w; see %s --help", inWords(command, err), command.CommandPath())}
 	}
 	if exit.Err != nil {
 		fmt.Fprintf(sh.Stderr, "recurgentd: %s\n", text.Plain(text.OneLine(text.JSON(exit.Err.Error()))))
 	}
 	return exit.Code
+}
+
+// inWords returns an error about a number of arguments as the way to write the command, any other as it is.
+func inWords(c *cobra.Command, err error) error {
+	if said := err.Error(); !strings.HasPrefix(said, "accepts ") && !strings.HasPrefix(said, "requires at least ") {
+		return err
+	}
+	write := "write " + strings.TrimSuffix(c.UseLine(), " [flags]")
+	if example, _, _ := strings.Cut(strings.TrimSpace(c.Example), "\n"); example != "" {
+		write += ", such as: " + example
+	}
+	return errors.New(write)
 }
 
 // group returns an error for a command that the group which is named before it does not have: cobra would print the group's help and succeed.

@@ -8,6 +8,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// A command that lacks arguments, or has too many, says how it is written.
+func TestNumbersOfArguments(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{"why": "recurgentd: write recurgentd why CALL_ID, such as: recurgentd why call_", "tools show a b c": "recurgentd: write recurgentd tools show ", "store copy x": "recurgentd: write recurgentd store copy FROM TO"} {
+		var stderr bytes.Buffer
+		sh := Shell{Stdin: strings.NewReader(""), Stdout: &stderr, Stderr: &stderr, Env: func(string) (string, bool) { return "", false }}
+		if code := Main(sh, strings.Fields(line)); code != ExitUsage || !strings.HasPrefix(stderr.String(), want) || !strings.Contains(stderr.String(), "--help") {
+			t.Errorf("%s: %d, %q", line, code, stderr.String())
+		}
+	}
+}
+
 // A command that does not exist is an error of the command line in every group, as it is at the top: a script must not take help for success.
 func TestUnknownCommands(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func DefaultOptions() Options {
 	return Options{Options: app.DefaultOptions(), LogLevel: "info", LogFormat: "auto", OTLPProtocol: telemetry.ProtocolHTTP, URL: "http://127.0.0.1:8420"}
 }
 
-// A settingError says which setting is refused, where it came from, and why.
+// A settingError names the setting that is refused, its source, and the reason.
 type settingError struct{ Name, Source, Reason string }
 
 func (e *settingError) Error() string {

@@ -19,7 +19,7 @@ func TestHints(t *testing.T) {
 		hint   string
 		want   string // "" for none
 	}{
-		{"tools list", http.StatusUnauthorized, "Send the header Authorization: Bearer <token> with a token that the daemon knows.", "RECURGENT_TOKEN"},
+		{"tools list", http.StatusUnauthorized, "Send the header Authorization: Bearer TOKEN with a token that the daemon knows.", "RECURGENT_TOKEN"},
 		{"rollback ROLE METHOD", http.StatusUnprocessableEntity, "GET .../generations lists the kept ones", "recurgentd tools lineage ROLE METHOD lists the kept ones"},
 		{"set NAME", http.StatusConflict, "leave If-Match out to make it", ""},
 		{"put FILE", http.StatusUnsupportedMediaType, "send the header Content-Type: application/json", ""},

@@ -54,7 +54,7 @@ Values are not part of a history, only their class. With --output json it prints
 	return c
 }
 
-// A historyQuery says which records are printed.
+// A historyQuery selects the records that are printed.
 type historyQuery struct {
 	session string
 	last    int               // only the newest; 0 for all

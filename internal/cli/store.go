@@ -9,12 +9,14 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -87,7 +89,7 @@ moment, by way of a temporary directory.
 	dir, database := dataDirFlag(c), addDatabaseFlags(c)
 	addFlags(ClientScope, c.Flags())
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		write := func(w io.Writer) error { return exportDaemon(cmd, sh, w) }
+		write := func(w io.Writer) (string, error) { return exportDaemon(cmd, sh, w) }
 		only, err := onlyNamespace(cmd, sh)
 		if err != nil {
 			return err
@@ -97,8 +99,8 @@ moment, by way of a temporary directory.
 			return err
 		}
 		if address != "" && !cmd.Flags().Changed("url") {
-			write = func(w io.Writer) error {
-				return withExisting(cmd.Context(), sh, address, func(s *postgres.Store) error {
+			write = func(w io.Writer) (string, error) {
+				return "the database", withExisting(cmd.Context(), sh, address, func(s *postgres.Store) error {
 					return errors.Join(noteOffline(cmd.Context(), s, "store.export", only), s.Export(cmd.Context(), w, only))
 				})
 			}
@@ -107,14 +109,42 @@ moment, by way of a temporary directory.
 			if err != nil {
 				return exitWith(ExitUsage, fmt.Errorf("%w; --url asks a running daemon", err))
 			}
-			write = func(w io.Writer) error { return exportStore(cmd, sh, where, only, w) }
+			write = func(w io.Writer) (string, error) { return exportStore(cmd, sh, where, only, w) }
 		}
 		if len(args) == 0 {
-			return exitWith(ExitFailed, write(sh.Stdout))
+			_, err := write(sh.Stdout)
+			return exitWith(ExitFailed, err)
 		}
-		return exitWith(ExitFailed, writeWhole(args[0], write))
+		from, err := exportInto(sh, args[0], write)
+		if err == nil && !strings.HasPrefix(from, ofDaemon) {
+			sh.otherDaemon(*dir)
+		}
+		return exitWith(ExitFailed, err)
 	}
 	return c
+}
+
+// exportInto writes the archive to the file and names the store that it is of: there may be another than the one that was meant.
+func exportInto(sh Shell, file string, write func(io.Writer) (from string, err error)) (from string, err error) {
+	err = writeWhole(file, func(w io.Writer) (err error) {
+		from, err = write(w)
+		return err
+	})
+	if err == nil {
+		fmt.Fprintf(sh.Stderr, "%s holds the content of %s\n", text.Clean(file, 0), text.Clean(from, 0))
+	}
+	return from, err
+}
+
+const ofDaemon = "the daemon at "
+
+// otherDaemon names the daemon of RECURGENT_URL where the data directory of this machine, which nobody named, came before it.
+func (sh Shell) otherDaemon(dir string) {
+	url, _ := sh.Env("RECURGENT_URL")
+	named, _ := sh.Env("RECURGENT_DATA_DIR")
+	if url != "" && dir+named == "" {
+		fmt.Fprintf(sh.Stderr, "the daemon at %s was not asked; --url %s asks it\n", text.Clean(url, 0), text.Clean(url, 0))
+	}
 }
 
 // asksDaemon reports whether the export comes from a daemon that was named rather than from a data directory: by --url, or by
@@ -132,8 +162,12 @@ func asksDaemon(cmd *cobra.Command, sh Shell, dir string) bool {
 	return url != "" && err != nil
 }
 
-func exportDaemon(cmd *cobra.Command, sh Shell, w io.Writer) error {
-	return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return c.Download(ctx, exportPath, w) })
+func exportDaemon(cmd *cobra.Command, sh Shell, w io.Writer) (from string, err error) {
+	err = sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+		from = ofDaemon + c.URL()
+		return c.Download(ctx, exportPath, w)
+	})
+	return from, err
 }
 
 // onlyNamespace is the namespace that client commands act in, which an export is then of; "" for all.
@@ -142,13 +176,13 @@ func onlyNamespace(cmd *cobra.Command, sh Shell) (agent.Namespace, error) {
 	return agent.Namespace(o.Namespace), exitWith(ExitUsage, err)
 }
 
-func exportStore(cmd *cobra.Command, sh Shell, dir string, only agent.Namespace, w io.Writer) error {
+func exportStore(cmd *cobra.Command, sh Shell, dir string, only agent.Namespace, w io.Writer) (from string, err error) {
 	s, err := disk.Open(dir, diskOptions(sh))
 	if errors.Is(err, store.ErrInUse) {
 		return exportDaemon(cmd, sh, w)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	n, err := s.Namespace(agent.DefaultNamespace)
 	if err == nil {
@@ -161,7 +195,7 @@ func exportStore(cmd *cobra.Command, sh Shell, dir string, only agent.Namespace,
 	if err == nil {
 		err = s.Export(cmd.Context(), w, only)
 	}
-	return errors.Join(err, s.Close(context.WithoutCancel(cmd.Context())))
+	return "the data directory " + dir, errors.Join(err, s.Close(context.WithoutCancel(cmd.Context())))
 }
 
 // offline is the audit entry of an operation on the data directory of a stopped daemon, or on a namespace in it ("" for none). It has the name of the system's user, as the system says it.

@@ -154,7 +154,7 @@ func (t *errand) examplesToPut(x *eject.Stored, path string, keep bool) ([]json.
 	return examplesOf(x.File), nil
 }
 
-// notHeld says which examples a program does not hold.
+// A notHeld is the error about examples that a program does not hold.
 type notHeld struct{ text string }
 
 func (e *notHeld) Error() string { return e.text }

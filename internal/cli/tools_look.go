@@ -65,7 +65,7 @@ func lookCommands(sh Shell) []*cobra.Command {
 	return all
 }
 
-// A search says which tools are listed, in which order.
+// A search selects the tools of a list, and their order.
 type search struct{ words, sort string }
 
 func (t *errand) list(find search) error {

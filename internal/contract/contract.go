@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -47,7 +48,7 @@ const (
 	maxShownValue = 100
 )
 
-// An InvalidError says which part of a contract makes no sense. Pointer is a JSON pointer into the deliverable.
+// An InvalidError names the part of a contract that makes no sense. Pointer is a JSON pointer into the deliverable.
 type InvalidError struct {
 	Pointer string
 	Reason  string
@@ -118,7 +119,11 @@ func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, erro
 	}
 	compiled, err := build(root, nil)
 	if err != nil {
-		return nil, nil, &InvalidError{Reason: "is not a usable schema: " + err.Error()}
+		reason := strings.ReplaceAll(err.Error(), baseURL, "")
+		if _, after, found := strings.Cut(reason, " compilation failed: "); found {
+			reason = after
+		}
+		return nil, nil, &InvalidError{Reason: "is not a usable schema: " + reason}
 	}
 	return &Schema{compiled: compiled, root: root, origin: t.origin, unbounded: t.unbounded, unique: t.unique, weight: t.weight, patternSize: t.patternSize, patterns: t.patterns}, t.reports, nil
 }

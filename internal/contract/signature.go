@@ -56,7 +56,7 @@ func (s Signature) HistoryField() string {
 	return ""
 }
 
-// A SignatureError says which part of a signature is refused. Pointer is a JSON pointer into the signature.
+// A SignatureError names the part of a signature that is refused. Pointer is a JSON pointer into the signature.
 type SignatureError struct {
 	Pointer string
 	Reason  string

@@ -20,7 +20,7 @@ func silent(name, at string) bool {
 	return name == "min_items" || name == "constraints" && at == "" || name == "$schema" || name == "$comment" || slices.Contains(annotations, name)
 }
 
-// leastTypo is the length of the shortest name of which a letter may be wrong: a shorter one is soon another word.
+// leastTypo is the length of the shortest name that may have a wrong letter: a shorter one is soon another word.
 const leastTypo = 6
 
 // meantName is the constraint that an unknown name was meant to be, or "": the same but for case, separators, a plural and minimum for min, or of a length

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
@@ -49,15 +50,31 @@ func Declared(d agent.Declaration, f *report.Facts) (*agent.Interface, error) {
 
 // usable reports which schema of the interface cannot be used.
 func usable(f *agent.Interface) error {
-	if _, err := contract.CompileStored(f.Returns); err != nil {
-		return fmt.Errorf("returns: not a usable JSON Schema: %w", err)
+	if fault := schemaFault(f.Returns); fault != "" {
+		return errors.New("returns: not a usable JSON Schema: " + fault)
 	}
 	for i := range f.Parameters {
-		if _, err := contract.CompileStored(f.Parameters[i].Schema); err != nil {
-			return fmt.Errorf("the schema of %s is not a usable JSON Schema: %w", f.Parameters[i].Name, err)
+		if fault := schemaFault(f.Parameters[i].Schema); fault != "" {
+			return fmt.Errorf("the schema of %s is not a usable JSON Schema: %s", f.Parameters[i].Name, fault)
 		}
 	}
 	return nil
+}
+
+// schemaFault describes the place where the schema makes no sense, "" where it has none.
+func schemaFault(schema json.RawMessage) string {
+	if agent.Kind(schema) == "boolean" {
+		return "" // deliverables are objects, schemas of arguments need not be
+	}
+	_, err := contract.CompileStored(schema)
+	var bad *contract.InvalidError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &bad):
+		return strings.TrimSpace(bad.Pointer + " " + bad.Reason)
+	}
+	return err.Error()
 }
 
 // interfaceHint follows every refusal of an interface.

@@ -11,6 +11,7 @@ package ui
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/rand"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -29,12 +30,15 @@ var files embed.FS
 
 // Policy is the Content-Security-Policy of the page and of its files. Trusted Types have the browser refuse every write of markup by
 // a script. Pictures and pages that calls made are shown from bytes that the page holds (blob:): a page in a frame without any right, whose
-// own policy lets it load nothing, and which has this one, too.
+// own policy lets it load nothing, and which has this one, too. For the styles of such pages the policy of the page itself also has a nonce.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; frame-src blob:; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// pageVersion stands in index.html where the digest goes.
-const pageVersion = "VERSION"
+// They stand in index.html where the digest and the nonce go.
+const (
+	pageVersion = "VERSION"
+	pageNonce   = "NONCE"
+)
 
 var types = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
@@ -43,6 +47,7 @@ type Console struct {
 	version string
 	page    *file
 	files   map[string]*file // by folder/name
+	policy  string           // of the page
 }
 
 type file struct {
@@ -80,7 +85,9 @@ func read(from fs.FS) (*Console, error) {
 		return nil, fmt.Errorf("read the console's files: there is no index.html")
 	}
 	delete(c.files, "index.html")
-	c.page = newFile("index.html", bytes.ReplaceAll(page.plain, []byte(pageVersion), []byte(c.version)))
+	nonce := rand.Text()
+	c.page = newFile("index.html", bytes.ReplaceAll(bytes.ReplaceAll(page.plain, []byte(pageVersion), []byte(c.version)), []byte(pageNonce), []byte(nonce)))
+	c.policy = strings.Replace(Policy, "style-src 'self'", "style-src 'self' 'nonce-"+nonce+"'", 1)
 	return c, nil
 }
 
@@ -99,6 +106,7 @@ func pack(data []byte) []byte {
 
 // ServePage answers with the page itself, which is asked for again each time.
 func (c *Console) ServePage(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Security-Policy", c.policy)
 	c.page.serve(w, r, "no-cache")
 }
 
@@ -109,6 +117,7 @@ func (c *Console) ServeFile(w http.ResponseWriter, r *http.Request, version, nam
 	if f == nil || version != c.version {
 		return false
 	}
+	w.Header().Set("Content-Security-Policy", Policy)
 	f.serve(w, r, "public, max-age=31536000, immutable")
 	return true
 }
@@ -117,7 +126,6 @@ func (c *Console) ServeFile(w http.ResponseWriter, r *http.Request, version, nam
 func (f *file) serve(w http.ResponseWriter, r *http.Request, caching string) {
 	h := w.Header()
 	h.Set("Cache-Control", caching)
-	h.Set("Content-Security-Policy", Policy)
 	h.Set("Content-Type", f.kind)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -133,7 +141,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, caching string) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }
 
-// takesGzip reads what browsers send: a list of codings, of which one with q=0 is refused.
+// takesGzip reports whether an Accept-Encoding header lists gzip with another weight than 0.
 func takesGzip(accepted string) bool {
 	return slices.ContainsFunc(strings.Split(accepted, ","), func(one string) bool {
 		coding, weight, _ := strings.Cut(strings.ReplaceAll(one, " ", ""), ";")

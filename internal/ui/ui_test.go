@@ -46,7 +46,11 @@ func TestPolicy(t *testing.T) {
 	c := newConsole(t)
 	for _, name := range []string{"", "core/main.js", "style/console.css", "style/icon.svg"} {
 		h := serve(c, name).Header()
-		if h.Get("Content-Security-Policy") != Policy || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cross-Origin-Opener-Policy") != "same-origin" {
+		want := Policy
+		if name == "" {
+			want = c.policy
+		}
+		if h.Get("Content-Security-Policy") != want || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cross-Origin-Opener-Policy") != "same-origin" {
 			t.Errorf("%s: headers %v", name, h)
 		}
 	}
@@ -59,6 +63,11 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	page := serve(c, "").Body.String()
+	_, nonce, _ := strings.Cut(page, ` nonce="`)
+	nonce, _, _ = strings.Cut(nonce, `"`)
+	if other := newConsole(t); len(nonce) < 20 || strings.Contains(other.policy, nonce) || strings.Replace(c.policy, " 'nonce-"+nonce+"'", "", 1) != Policy || !strings.Contains(c.policy, "style-src 'self' 'nonce-"+nonce+"';") {
+		t.Errorf("the nonce %q, the page's policy %q", nonce, c.policy)
+	}
 	if bad := regexp.MustCompile(`(?i)<style|\sstyle=|\son\w+=|<script(?:[^>]*[^>])?>[^<]|(?:href|src)="(?:[a-z]+:|/)`).FindString(page); bad != "" {
 		t.Errorf("the page has %q", bad)
 	}

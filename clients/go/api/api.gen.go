@@ -2555,6 +2555,7 @@ func (e ListToolsParamsSort) Valid() bool {
 // Defines values for ListToolsParamsFormat.
 const (
 	ListToolsParamsFormatAnthropic       ListToolsParamsFormat = "anthropic"
+	ListToolsParamsFormatGemini          ListToolsParamsFormat = "gemini"
 	ListToolsParamsFormatMcp             ListToolsParamsFormat = "mcp"
 	ListToolsParamsFormatOpenai          ListToolsParamsFormat = "openai"
 	ListToolsParamsFormatOpenaiResponses ListToolsParamsFormat = "openai-responses"
@@ -2564,6 +2565,8 @@ const (
 func (e ListToolsParamsFormat) Valid() bool {
 	switch e {
 	case ListToolsParamsFormatAnthropic:
+		return true
+	case ListToolsParamsFormatGemini:
 		return true
 	case ListToolsParamsFormatMcp:
 		return true
@@ -2670,7 +2673,7 @@ type Accepted struct {
 // AcceptedStatus defines model for Accepted.Status.
 type AcceptedStatus string
 
-// AgentTool A method, in the form that format asks for: openai, openai-responses, anthropic or mcp.
+// AgentTool A method, in the form that format asks for: openai, openai-responses, anthropic, gemini or mcp.
 type AgentTool struct {
 	union json.RawMessage
 }
@@ -3728,6 +3731,17 @@ type FunctionToolList struct {
 	Tools      []AgentTool `json:"tools"`
 }
 
+// GeminiTool All methods of the page.
+type GeminiTool struct {
+	FunctionDeclarations []struct {
+		Description string `json:"description"`
+		Name        string `json:"name"`
+
+		// Parameters Schema of the arguments; absent where there are none. The reply is read with strict: true.
+		Parameters *map[string]interface{} `json:"parameters,omitempty"`
+	} `json:"functionDeclarations"`
+}
+
 // Generation One version of a program.
 type Generation struct {
 	AdaptiveFailureCount int `json:"adaptive_failure_count"`
@@ -3887,6 +3901,9 @@ type HistoryRecord struct {
 	Speaker   HistoryRecordSpeaker `json:"speaker"`
 	Timestamp time.Time            `json:"timestamp"`
 	TraceID   *string              `json:"trace_id,omitempty"`
+
+	// ValuePreview The beginning of the value as compact JSON on one line: at most 80 characters, and an ellipsis where it goes on. Only where previews was asked for and the value is kept.
+	ValuePreview *string `json:"value_preview,omitempty"`
 }
 
 // HistoryRecordSpeaker user: a client's call; tool: a nested call of a role that a person or a program registered; agent: of one that nobody did.
@@ -6700,6 +6717,9 @@ type GetHistoryParams struct {
 
 	// Until Before this time.
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
+
+	// Previews Entries have value_preview, the beginning of the value, where it is kept.
+	Previews *Previews `form:"previews,omitempty" json:"previews,omitempty"`
 }
 
 // GetHistoryParamsOrder defines parameters for GetHistory.
@@ -7220,6 +7240,32 @@ func (t *AgentTool) FromAnthropicTool(v AnthropicTool) error {
 
 // MergeAnthropicTool performs a merge with any union data inside the AgentTool, using the provided AnthropicTool
 func (t *AgentTool) MergeAnthropicTool(v AnthropicTool) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsGeminiTool returns the union data inside the AgentTool as a GeminiTool
+func (t AgentTool) AsGeminiTool() (GeminiTool, error) {
+	var body GeminiTool
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromGeminiTool overwrites any union data inside the AgentTool as the provided GeminiTool
+func (t *AgentTool) FromGeminiTool(v GeminiTool) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeGeminiTool performs a merge with any union data inside the AgentTool, using the provided GeminiTool
+func (t *AgentTool) MergeGeminiTool(v GeminiTool) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err

@@ -150,7 +150,7 @@ export class Client {
     return this.pages(`/v1/tools/${segment(role)}/methods`, "data");
   }
 
-  /** The methods as tools of model APIs (openai, openai-responses, anthropic) or of MCP (mcp). */
+  /** The methods as tools of model APIs (openai, openai-responses, anthropic, gemini) or of MCP (mcp). */
   functions(format = "openai"): AsyncGenerator<Record<string, unknown>> {
     return this.pages("/v1/tools", "tools", { format });
   }

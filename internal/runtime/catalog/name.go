@@ -17,23 +17,36 @@ const (
 // A Method is a role's method: what a name stands for.
 type Method struct{ Role, Name string }
 
-// toolName returns the method's name as a tool: role__method with "_" for each character outside [A-Za-z0-9_-]. Where
-// that changed something, is longer than 64 or has "__" in a part, it is cut to 55 characters, to which "_" and 8 digits
-// of a hash of role and method are added.
+// toolName returns the method's name as a tool: role__method with "_" for each character outside [A-Za-z0-9_-], and before a digit or a dash at its
+// beginning, which Gemini does not take. Where that changed something, is longer than 64 or has "__" in a part, it is cut to 55 characters, to which
+// "_" and 8 digits of a hash of role and method are added.
 //
 // Two methods may have the same name; see table.
-func toolName(m Method) string {
-	name, exact := plainName(m)
-	if exact {
-		return name
+func toolName(m Method) string { return nameFrom(m, plainName(m)) }
+
+func nameFrom(m Method, plain string) string {
+	if plain == m.Role+"__"+m.Name && len(plain) <= maxName && !strings.Contains(m.Role, "__") && !strings.Contains(m.Name, "__") {
+		return plain // it shows both exactly
 	}
-	return hashedName(m, name, shortDigits)
+	return hashedName(m, plain, shortDigits)
 }
 
-// plainName joins role and method, and reports whether the result shows both exactly.
-func plainName(m Method) (name string, exact bool) {
-	name = allowed(m.Role) + "__" + allowed(m.Name)
-	return name, name == m.Role+"__"+m.Name && len(name) <= maxName && !strings.Contains(m.Role, "__") && !strings.Contains(m.Name, "__")
+// plainName joins role and method.
+func plainName(m Method) string {
+	name := allowed(m.Role) + "__" + allowed(m.Name)
+	if first := name[0]; first == '-' || first >= '0' && first <= '9' {
+		return "_" + name
+	}
+	return name
+}
+
+// earlierName returns the name that the method had when names could begin with a digit or a dash, "" where it has not changed.
+func earlierName(m Method) string {
+	name := allowed(m.Role) + "__" + allowed(m.Name)
+	if name == plainName(m) {
+		return ""
+	}
+	return nameFrom(m, name)
 }
 
 func allowed(part string) string {
@@ -64,7 +77,7 @@ type table struct {
 
 // newTable names the methods. None has another's name, and none takes over a name that another one had: methods that
 // claim the same name have the long form, and the name itself stands for nothing from then on. A method whose long
-// form is taken too has no name.
+// form is taken too has no name. Names of earlier versions are known, too.
 func newTable(methods []Method) *table {
 	t := &table{methods: map[string]Method{}, names: map[Method]string{}, ambiguous: map[string][]Method{}}
 	claims := map[string][]Method{}
@@ -80,8 +93,7 @@ func newTable(methods []Method) *table {
 		}
 		t.ambiguous[name] = by
 		for _, m := range by {
-			plain, _ := plainName(m)
-			n := hashedName(m, plain, longDigits)
+			n := hashedName(m, plainName(m), longDigits)
 			long[n] = append(long[n], m)
 		}
 	}
@@ -93,7 +105,24 @@ func newTable(methods []Method) *table {
 	for _, by := range t.ambiguous {
 		slices.SortFunc(by, compareMethods)
 	}
+	t.rememberEarlier(methods)
 	return t
+}
+
+// rememberEarlier has each name that one method had, and that stands for nothing now, stand for it.
+func (t *table) rememberEarlier(methods []Method) {
+	claims := map[string][]Method{}
+	for _, m := range methods {
+		if name := earlierName(m); name != "" {
+			claims[name] = append(claims[name], m)
+		}
+	}
+	for name, by := range claims {
+		_, taken := t.methods[name]
+		if !taken && len(by) == 1 && t.ambiguous[name] == nil {
+			t.methods[name] = by[0]
+		}
+	}
 }
 
 func (t *table) give(name string, m Method) { t.methods[name], t.names[m] = m, name }

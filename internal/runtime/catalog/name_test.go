@@ -16,6 +16,7 @@ func TestToolName(t *testing.T) {
 		{"text tools", "slugify", "text_tools__slugify_fa509da1"},
 		{"überschrift", "größe", "_berschrift__gr__e_1a277716"},
 		{"計算", "足す", "_______4eb257d6"},
+		{"3d printer", "slice", "_3d_printer__slice_73a45e46"}, {"3d", "print", "_3d__print_356febef"}, {"-x", "y", "_-x__y_fa6d768d"}, {"x", "3d", "x__3d"},
 		{"a__b", "c", "a__b__c_a92700ce"},
 		{"a", "b__c", "a__b__c_01b8a75b"},
 		{"r", long, "r__" + long[:52] + "_a368fc26"},
@@ -57,6 +58,12 @@ func TestNamesThatCollide(t *testing.T) {
 	if alone := newTable([]Method{tail}); alone.names[tail] != "a___b" {
 		t.Errorf("without the other it is %s", alone.names[tail])
 	}
+	// Names of before names began with a letter or "_" still stand for their methods.
+	for earlier, m := range map[string]Method{"3d__print": {"3d", "print"}, "3d_printer__slice_73a45e46": {"3d printer", "slice"}} {
+		if table := newTable([]Method{m, tail}); table.methods[earlier] != m || table.names[m] == earlier {
+			t.Errorf("%s is %v, which is %s", earlier, table.methods[earlier], table.names[m])
+		}
+	}
 	// One that took the long form as its plain name keeps it; the one that would need it has none.
 	role, method, _ = strings.Cut(table.names[umlaut], "__")
 	taken := Method{role, method}
@@ -66,7 +73,7 @@ func TestNamesThatCollide(t *testing.T) {
 	}
 }
 
-var goodName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var goodName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 func FuzzToolName(f *testing.F) {
 	f.Add("calculator", "add", "calc", "ulator__add")

@@ -63,7 +63,7 @@ func rules(schema any, strict bool) error {
 		}
 	}
 	if several, has := m["anyOf"].([]any); has {
-		if inner = append(inner, several...); kind != nil || len(several) < 2 {
+		if inner = append(inner, several...); kind != nil || len(several) < 2 || m["description"] != nil {
 			return fmt.Errorf("anyOf %v beside the type %v", several, kind)
 		}
 	}
@@ -88,7 +88,7 @@ func TestShapes(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{`{"type":"object","properties":{"b":{"type":"string","description":"a\n\u202eb"},"a":{"$comment":"x","title":"t"}},"x-mcp-header":"y"}`,
 			`{"type":"object","properties":{"b":{"type":"string","description":"a b"},"a":{"description":"t"}}}`},
-		{`{"type":["string","null"],"format":"email","default":"x"}`, `{"description":"Default: \"x\".","anyOf":[{"type":"string"},{"type":"null"}]}`},
+		{`{"type":["string","null"],"format":"email","default":"x"}`, `{"anyOf":[{"type":"string","description":"Default: \"x\"."},{"type":"null"}]}`},
 		{`{"type":"string","nullable":true}`, `{"anyOf":[{"type":"string"},{"type":"null"}]}`},
 		{`{"type":"string","format":"email","description":"Where to"}`, `{"type":"string","description":"Where to. Format: email."}`},
 		{`{"type":"array"}`, `{"type":"array","items":{}}`}, {`{"type":"Object"}`, `{"type":"object","properties":{}}`},

@@ -22,6 +22,7 @@ type shape struct {
 
 	nullable bool // null, too; of strict forms
 	closed   bool // no properties but these; of strict forms
+	orNull   bool // null, too, as Gemini has it
 }
 
 // A property is a member of an object.
@@ -49,6 +50,7 @@ func (s *shape) schema() json.RawMessage {
 	out := struct {
 		Type        any               `json:"type,omitempty"`
 		Description string            `json:"description,omitempty"`
+		Nullable    bool              `json:"nullable,omitempty"`
 		Enum        []any             `json:"enum,omitempty"`
 		Minimum     json.Number       `json:"minimum,omitempty"`
 		Maximum     json.Number       `json:"maximum,omitempty"`
@@ -56,10 +58,10 @@ func (s *shape) schema() json.RawMessage {
 		MaxItems    json.Number       `json:"maxItems,omitempty"`
 		Items       json.RawMessage   `json:"items,omitempty"`
 		Properties  json.RawMessage   `json:"properties,omitempty"`
-		Required    []string          `json:"required,omitempty"`
+		Required    []string          `json:"required,omitzero"`
 		Additional  *bool             `json:"additionalProperties,omitempty"`
 		AnyOf       []json.RawMessage `json:"anyOf,omitempty"`
-	}{Description: s.description}
+	}{Description: s.description, Nullable: s.orNull}
 	switch {
 	case s.kind != "" && s.nullable:
 		out.Type = []string{s.kind, "null"}
@@ -79,11 +81,17 @@ func (s *shape) schema() json.RawMessage {
 		out.Properties, out.Required = s.members()
 		if s.closed {
 			out.Additional = new(bool)
+			out.Required = append([]string{}, out.Required...) // there for no properties, too
 		}
 	default:
 		out.Minimum, out.Maximum = s.least, s.most
 	}
-	for _, one := range s.anyOf {
+	for i, one := range s.anyOf {
+		if i == 0 && s.description != "" { // Gemini takes nothing beside anyOf
+			first := *one
+			first.description, one = sentences(s.description, one.description), &first
+			out.Description = ""
+		}
 		out.AnyOf = append(out.AnyOf, one.schema())
 	}
 	return agent.Encoded(out)

@@ -114,10 +114,13 @@ func parameters(f *agent.Interface) (s *shape, texts bool) {
 // clipped is the beginning of a signature, as far as it is searched.
 func clipped(signature string) string { return signature[:min(len(signature), maxPurpose)] }
 
-// maxPurpose bounds what is shown of a person's text, in characters.
-const maxPurpose = 1000
+// Bounds in characters. Some versions of OpenAI's interface refuse longer descriptions of tools.
+const (
+	maxPurpose     = 1000 // of a person's text, as it is searched
+	maxDescription = 1024 // of a tool's description
+)
 
-// A text says what a method does.
+// A text describes a method.
 type text struct {
 	words   string // "" for none
 	ofRole  bool   // it is about the whole role
@@ -134,15 +137,16 @@ func (t *Tool) describedBy(x text) string {
 	case x.byModel:
 		return title + ". Described by a language model, parameters included: " + agent.OneLine(x.words, maxText)
 	case x.words != "":
-		title += ": " + agent.OneLine(x.words, maxPurpose)
+		title += ": " + x.words
 	}
 	if x.words == "" {
 		title += ". " + t.known()
 	}
+	const ofParameters = ". A language model described the parameters."
 	if t.texts {
-		return strings.TrimSuffix(title, ".") + ". A language model described the parameters."
+		return strings.TrimSuffix(agent.OneLine(title, maxDescription-len(ofParameters)), ".") + ofParameters
 	}
-	return title
+	return agent.OneLine(title, maxDescription)
 }
 
 // known describes a method from its interface if nobody described it.

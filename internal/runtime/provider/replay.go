@@ -125,7 +125,7 @@ func (p *Replay) Program(ctx context.Context, r Request) (Reply, error) {
 	l, ok := p.take([3]string{r.Kind, r.Role, r.Method})
 	if !ok {
 		return Reply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage, final: true,
-			Message: fmt.Sprintf("the recording %s has no %s of %s.%s; set OPENAI_API_KEY or OPENAI_BASE_URL to have a model write it, or add a line to the recording", p.source, r.Kind, r.Role, r.Method)}
+			Message: fmt.Sprintf("no model is asked, and the recording %s has no %s of %s.%s; start the daemon with OPENAI_API_KEY or OPENAI_BASE_URL to have a model write it, or add a line to the recording", p.source, map[string]string{KindForge: "program", KindRepair: "repair"}[r.Kind], r.Role, r.Method)}
 	}
 	model := l.Model
 	if model == "" {
@@ -150,7 +150,7 @@ func (p *Replay) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	l, ok := p.take([3]string{KindChat, digest(r.Messages), ""})
 	if !ok {
 		return ChatReply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage, final: true,
-			Message: fmt.Sprintf("the recording %s has no answer to this conversation; set OPENAI_API_KEY or OPENAI_BASE_URL to ask a model", p.source)}
+			Message: fmt.Sprintf("the recording %s has no answer to this conversation; start the daemon with OPENAI_API_KEY or OPENAI_BASE_URL to ask a model", p.source)}
 	}
 	return ChatReply{Content: l.Content, Model: r.Model, Usage: l.used()}, nil
 }

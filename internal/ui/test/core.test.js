@@ -137,9 +137,21 @@ test('bytes are text in the character set that they show', () => {
   assert.equal(files.textOf(bytes(0x61, 0xc3)), 'a', 'a beginning may end within a character');
 });
 
+test('a framed page keeps its styles', () => {
+  const page = files.framed(`<style media="x">p { content: "<p style='a'>" }</style><P class=a style="color: red; font: &quot;A&amp;B&quot;">x</P><b style='top:0'>x</b><i title="a>b" style=left:0>x</i>style="none"`, 'n1');
+  assert.ok(page.includes(`<style nonce="n1" media="x">p { content: "<p style='a'>" }</style>`));
+  assert.ok(page.includes('<P class=a data-styled="0">x</P><b data-styled="1">x</b><i title="a>b" data-styled="2">x</i>style="none"'));
+  for (const [i, of] of ['color: red; font: "A&B"', 'top:0', 'left:0'].entries()) assert.ok(page.includes(`[data-styled="${i}"]:not(#a#a#a){${of}}`));
+  for (const bad of ['<p style="}</style><b>">', '<p style="a{">', '<p style="&#125;&lt;">']) assert.ok(!files.framed(bad, 'n1').includes('{}') && files.framed(bad, 'n1').includes('<style nonce="n1"></style>') === !bad.includes('#'));
+});
+
+test('a framed page of unclosed tags is read at once', () => {
+  for (const part of ['<a "<b \'', '<style ', '<style>', '<a "', '<a \'<', '<a style="', '<p style=<']) assert.ok(files.framed(part.repeat(200000), 'n1').length > 1, part);
+});
+
 test('a framed page may load nothing', () => {
-  const page = files.framed('\ufeff<!doctype html><html><LINK rel=preconnect href=x><link\nrel=stylesheet><iframe src=x><p>&lt;link>');
-  assert.ok(page.startsWith(`<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'">`));
+  const page = files.framed('\ufeff<!doctype html><html><LINK rel=preconnect href=x><link\nrel=stylesheet><iframe src=x><p>&lt;link>', 'n1');
+  assert.ok(page.startsWith(`<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-n1'">`));
   assert.ok(!/<(link|iframe)/i.test(page));
   assert.ok(page.includes('&lt;link>'));
 });

@@ -73,6 +73,8 @@ const hostilePage = `<!doctype html><html onload="parent.canary()"><head><title>
 <link rel="stylesheet" href="%[1]s/sheet"><link rel="preconnect" href="%[1]s"><LINK rel=dns-prefetch href="%[1]s"><link rel="preload" as="image" href="%[1]s/preload"><link rel="prefetch" href="%[1]s/prefetch">
 <style>@import url("%[1]s/import"); body { background: url("%[1]s/background") }</style><script src="%[1]s/script"></script><script>parent.canary(); top.location = "%[1]s/top"; fetch("%[1]s/fetch")</script></head>
 <body background="%[1]s/body"><h1>Quarterly report</h1><img src="%[1]s/img" srcset="%[1]s/set 2x" onerror="parent.canary()"><img src=x onerror="parent.canary()"><p style="background: url('%[1]s/style')">styled</p>
+<style>.seen { display: none } @font-face { font-family: f; src: url("%[1]s/font") } h1 { font-family: f; cursor: url("%[1]s/cursor"), auto; list-style: url("%[1]s/list") } h1::after { content: url("%[1]s/content") } @import "%[1]s/import2";</style>
+<b class="seen">hidden by a sheet</b><b style="display: none">hidden by an attribute</b><b id="i" class="seen" style="display: inline">shown by an attribute</b>
 <video src="%[1]s/video" poster="%[1]s/poster" autoplay></video><audio src="%[1]s/audio" autoplay></audio><iframe src="%[1]s/frame"></iframe><object data="%[1]s/object"></object><embed src="%[1]s/embed">
 <input type="image" src="%[1]s/button"><svg><image href="%[1]s/svg"/><script>parent.canary()</script></svg><form action="%[1]s/form" method="post"><input autofocus onfocus="parent.canary()"><button>Send</button></form>
 <a href="%[1]s/link" ping="%[1]s/ping">Go on</a> <a href="%[1]s/blank" target="_blank">Further</a> <a href="%[1]s/up" target="_top">Up</a> <a href="javascript:parent.canary()">Run</a></body></html>`
@@ -108,6 +110,9 @@ func TestOpsFilesOfResults(t *testing.T) {
 	p.sees(files+" >> th:text-is('Umsatz')", files+" >> td:text-is('München')", files+" >> td:text-is('1;5')", files+" >> td:text-is('<b>Ulm</b>')", files+" >> pre:has-text('<i>two</i>')", files+" >> "+button("Download all.zip"))
 	const frame = "iframe >> internal:control=enter-frame >> "
 	p.sees(frame + "h1:text-is('Quarterly report')")
+	p.sees(frame + "text=shown by an attribute")
+	p.lacks(frame + "text=hidden by a sheet")
+	p.lacks(frame + "text=hidden by an attribute")
 	if rights := p.do("evaluate", "document.querySelector('iframe').getAttribute('sandbox')"); rights != "" {
 		t.Errorf("the frame has the rights %q", rights)
 	}
@@ -167,7 +172,7 @@ func TestOpsTextResults(t *testing.T) {
 
 // A file is chosen for a call, or dropped on its form, and stands in the arguments as a reference; the result's file is saved byte by byte.
 func TestOpsFilesForCalls(t *testing.T) {
-	m := rig.NewModel(t, rig.Script{"files.read": {rig.Program("\tin, err := call.Open(call.Arg(0, \"in\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tdata, err := io.ReadAll(in)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout, err := call.Create(\"copy.txt\", \"text/plain\")\n\t"+
+	m := rig.NewModel(t, rig.Script{"files.echo": {rig.ProgEcho}, "files.read": {rig.Program("\tin, err := call.Open(call.Arg(0, \"in\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tdata, err := io.ReadAll(in)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout, err := call.Create(\"copy.txt\", \"text/plain\")\n\t"+
 		"if err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprintf(out, \"%s!\", data)\n\treturn out.Ref(), out.Close()", "fmt", "io")}})
 	d := rig.Start(t, m)
 	s := d.Session("files")
@@ -180,6 +185,16 @@ func TestOpsFilesForCalls(t *testing.T) {
 	p.click(button("Call"))
 	p.sees(".reply pre:has-text('chosen!')", ".reply >> "+button("Download copy.txt"))
 	p.accessible("a form with a file")
+
+	// A text needs no quotes, unless it might be several.
+	p.fill("label:has-text('Method') input", "echo")
+	p.fill("label.grow input", "one, two")
+	p.click(button("Call"))
+	p.sees("text=Arguments are JSON values")
+	p.fill("label.grow input", "one text")
+	p.click(button("Call"))
+	p.sees(".reply pre:has-text('\"one text\"')")
+	p.fill("label:has-text('Method') input", "read")
 
 	p.fill("label.grow input", "")
 	p.do("evaluate", `(() => {

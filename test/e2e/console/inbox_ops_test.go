@@ -85,7 +85,7 @@ func TestOpsInbox(t *testing.T) {
 	eve.Do(200, "POST", rig.MethodPath("echo", "m")+"/regenerate", object{})
 	eve.Policy(object{"approval_required": true})
 	cal.Call(s, "m", 1)
-	decide("approval", "Approve the program", "echo.m", "gen-3", "after gen-2")
+	decide("approval", "Approve the program", "echo.m", "gen-3", "after gen-2", "any arguments")
 	if a := eve.Artifact("echo", "m"); a["approved"] != true || a["current_generation"] != "gen-3" {
 		t.Errorf("after the approval gen-3 is not approved: %v, %v", a["current_generation"], a["approved"])
 	}

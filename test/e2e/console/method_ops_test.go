@@ -22,6 +22,16 @@ func TestOpsMethod(t *testing.T) {
 	p.at("#/tools/tax/net?tab=generations")
 	p.sees("nav[aria-label=Generations] a:has(strong:text-is('gen-1'))", "table[aria-label='Changed answers'] tr:has-text('(2000)'):has-text('1200'):has-text('1400')")
 
+	// What it takes: what a list holds, and anything where the program names nothing.
+	for name, code := range map[string]string{"sum": rig.Program("\tsum := 0.0\n\tfor i := range call.Args {\n\t\tn, ok := call.Args[i].(float64)\n\t\tif !ok {\n\t\t\treturn nil, recurgent.Fail(\"invalid_input\", \"no number\")\n\t\t}\n\t\tsum += n\n\t}\n\treturn sum, nil"), "echo": rig.ProgEcho} {
+		d.Do(200, "PUT", "/v1/tools/tax/methods/"+name, object{"code": code})
+	}
+	p.at("#/tools/tax/sum")
+	p.sees("table[aria-label=Parameters] td:text-is('number[]')")
+	p.at("#/tools/tax/echo")
+	p.sees("text=It takes any arguments: its program does not name them.")
+	p.lacks("text=It takes no parameters.")
+
 	p.at("#/tools/tax/net")
 	does := func(what, reason string) {
 		t.Helper()

@@ -109,9 +109,10 @@ func TestExportByURL(t *testing.T) {
 		{env, []string{"store", "export", archive}, 2, "no data directory"},
 		{env, []string{"store", "export"}, 2, "--url asks a running daemon"},
 		{env, []string{"store", "export", archive, "--url", "http://127.0.0.1:1"}, 1, "cannot reach the daemon"},
-		{env, []string{"store", "export", archive, "--url", d.URL}, 0, ""},
+		{env, []string{"store", "export", archive, "--url", d.URL}, 0, "holds the content of the daemon at " + d.URL},
 		{append(rig.Environment(elsewhere), "RECURGENT_URL="+d.URL), []string{"store", "export", archive + ".2"}, 0, ""},
 		{env, []string{"store", "import", archive}, 0, "1 artifacts"},
+		{append(rig.Environment(elsewhere), "RECURGENT_URL="+d.URL), []string{"store", "export", archive + ".3"}, 0, "--url " + d.URL + " asks it"},
 	} {
 		out, errs, code := rig.Run(t, run.env, run.args...)
 		if code != run.code || !strings.Contains(out+errs, run.want) {

@@ -46,6 +46,20 @@ func TestPreviewsOfValues(t *testing.T) {
 	if all := previews(ben, "previews=true"); len(all) != 1 || all[bens.CallID] != `{"a":"of ben","z":null}` {
 		t.Errorf("another sees %v", all)
 	}
+	// The history of a session has them, too, of its own calls.
+	history := "/v1/sessions/" + s + "/history"
+	for _, record := range ann.Get(history + "?previews=true")["data"].([]any) {
+		r := record.(map[string]any)
+		if text, shown := r["value_preview"]; shown != (r["call_id"] != failed.CallID) || shown && text != got[r["call_id"].(string)] {
+			t.Errorf("the history: %v", r)
+		}
+	}
+	if plain := ann.Send(http.MethodGet, history, nil, nil); strings.Contains(string(plain.Body), "value_preview") {
+		t.Errorf("the history, unasked: %s", plain.Body)
+	}
+	if r := ben.Send(http.MethodGet, history+"?previews=true", nil, nil); r.Status != http.StatusNotFound {
+		t.Errorf("the history of another: %d %s", r.Status, r.Body)
+	}
 	for _, none := range []string{"", "previews=false"} {
 		if got := previews(ann, none); len(got) > 0 {
 			t.Errorf("%q: %v", none, got)

@@ -80,9 +80,42 @@ export function textOf(bytes) {
 /** What a browser connects for to where it points, by itself or when it is clicked, before it looks at the policy that refuses it. */
 const ahead = /<(?=(?:link|iframe|frame|fencedframe|portal|object|embed|a|area)\b)/gi;
 
-/** framed is a page as it is shown in a frame that runs no script: it asks nobody for anything.
- * @param {string} text */
-export const framed = (text) => `<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'"><meta http-equiv="x-dns-prefetch-control" content="off">${text.replace(/^\ufeff/, '').replace(ahead, '<no-')}`;
+/** framed is a page as it is shown in a frame that runs no script: it asks nobody for anything. Its styles have the nonce, as no other style may be there.
+ * @param {string} text @param {string} nonce */
+export function framed(text, nonce) {
+  const { page, rules } = styled(text.replace(/^\ufeff/, '').replace(ahead, '<no-'), nonce);
+  return `<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'"><meta http-equiv="x-dns-prefetch-control" content="off"><style nonce="${nonce}">${rules}</style>${page}`;
+}
+
+// They stop at a "<", so that reading takes as long as the text is, whatever it holds.
+const sheet = /<style\b[^<>]*>/gi, sheetEnd = /<\/style/gi, tags = /<[a-z](?:[^"'<>]|"[^"]*"|'[^']*')*/gi;
+const attribute = /\sstyle\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i;
+const entities = /** @type {Record<string, string>} */ ({ quot: '"', '#34': '"', '#39': "'", apos: "'", amp: '&' });
+
+/** styled has a page's style elements under the nonce, and its style attributes as rules, since an attribute has no nonce. They win over the page's sheets, as attributes do.
+ * @param {string} text @param {string} nonce */
+function styled(text, nonce) {
+  const rules = /** @type {string[]} */ ([]);
+  const ruled = (/** @type {string} */ tag) => tag.replace(attribute, (all, a, b, c) => {
+    const of = (a ?? b ?? c).replace(/&(#?\w+);/g, (/** @type {string} */ e, /** @type {string} */ name) => entities[name.toLowerCase()] ?? e);
+    if (/[{}<]/.test(of)) return all; // it would end the rule or the sheet
+    return ` data-styled="${rules.push(of) - 1}"`;
+  });
+  let page = '', at = 0;
+  while (at < text.length) {
+    sheet.lastIndex = at;
+    const begin = sheet.exec(text);
+    page += text.slice(at, begin?.index).replace(tags, ruled);
+    if (!begin) break;
+    sheetEnd.lastIndex = sheet.lastIndex;
+    at = sheetEnd.exec(text)?.index ?? text.length;
+    page += `<style nonce="${nonce}"${text.slice(begin.index + '<style'.length, at)}`;
+  }
+  return { page, rules: rules.map((of, i) => `[data-styled="${i}"]:not(#a#a#a){${of}}`).join('\n') };
+}
+
+/** nonce is what the policy of this page lets styles have. */
+export const nonce = () => /** @type {HTMLLinkElement | null} */ (document.querySelector('link[rel=stylesheet]'))?.nonce || '';
 
 /** content reads the bytes of a file, or no more than the first ones. @param {string} id @param {{most?: number, signal?: AbortSignal}} [o] @returns {Promise<Blob>} */
 export async function content(id, { most, signal } = {}) {

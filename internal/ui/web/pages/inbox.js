@@ -11,7 +11,7 @@ import { href } from '../core/route.js';
 import { Action } from '../parts/action.js';
 import { Approve, approves } from '../parts/approve.js';
 import { Code } from '../parts/value.js';
-import { toCall, toMethod } from '../parts/calls.js';
+import { asked, erased, toCall, toMethod } from '../parts/calls.js';
 
 const kinds = [['approval', 'approvals'], ['correction', 'corrections'], ['proposal', 'proposals'], ['recommendation', 'recommendations'], ['effects', 'effects']];
 
@@ -64,6 +64,13 @@ function Source({ of }) {
   }}</${Shown}>`;
 }
 
+/** LastCall shows a call of a method of whose arguments nothing is known. @param {{of: any}} p */
+function LastCall({ of }) {
+  const it = useLoad((signal) => get('/v1/calls', { role: of.role, method: of.method, limit: 1 }, signal), [of.id]);
+  const last = it.data?.data[0];
+  return html` <span class="quiet">any arguments${last && !erased(last) ? html`, last <a href=${toCall(last.call_id)}>${of.method}(${asked(last, 60)})</a>` : null}</span>`;
+}
+
 /** @param {{of: any}} p */
 function Evidence({ of }) {
   const e = of.evidence;
@@ -72,7 +79,7 @@ function Evidence({ of }) {
   const hosts = e.named_hosts && [...new Set([...(e.did?.hosts || []), ...e.named_hosts])].join(', ');
   return html`<${Facts} of=${[
       ['What it does', e.trigger !== undefined && e.summary],
-      ['Called as', e.signature && html`<code>${e.signature}</code>`],
+      ['Called as', e.signature && html`<code>${e.signature}</code>${e.signature.endsWith('(...)') && html`<${LastCall} of=${of} />`}`],
       ['Program', e.generation && html`<a href=${toMethod(of.role, of.method, { tab: 'generations', generation: e.generation })}>${e.generation}</a>${e.parent ? html` <span class="quiet">after ${e.parent}</span>` : null}${e.trigger ? html` <span class="quiet">${words(e.trigger)}</span>` : null}`],
       ['Answers now', e.answers_now],
       ['Changed', e.changed_answers > 0 && `${e.changed_answers} earlier answers`],

@@ -78,15 +78,23 @@ function Program({ of }) {
 /** plainly says whether a schema is no more than a type. @param {any} schema */
 const plainly = (schema) => typeof schema.type === 'string' && Object.keys(schema).every((k) => k === 'type' || k === 'description');
 
+/** kind names what a schema takes, in a word or two. @param {any} schema @returns {string} */
+const kind = (schema) => {
+  if (schema.enum?.length > 0 && schema.enum.length <= 6) return schema.enum.map((/** @type {any} */ v) => JSON.stringify(v)).join(', ');
+  if (Array.isArray(schema.type)) return schema.type.join(' or ');
+  return schema.type === 'array' && typeof schema.items?.type === 'string' ? `${schema.items.type}[]` : schema.type || 'any';
+};
+
 /** @param {{of: any}} p */
 const Interface = ({ of }) => html`${of.summary && html`<p>${of.summary}</p>`}
   ${of.parameters?.length > 0 ? html`<${Table} label="Parameters" rows=${of.parameters} columns=${[
     { title: 'Parameter', cell: (/** @type {any} */ p) => html`<code>${p.name}</code>${p.variadic ? ' …' : ''}` },
-    { title: 'Type', cell: (/** @type {any} */ p) => p.type || 'any' },
+    { title: 'Type', cell: (/** @type {any} */ p) => kind(p.schema || p) },
     { title: 'Needed', cell: (/** @type {any} */ p) => (p.required ? 'required' : html`<span class="quiet">${'default' in p ? JSON.stringify(p.default) : 'optional'}</span>`) },
-    ...(of.parameters.some((/** @type {any} */ p) => p.description) ? [{ title: 'Meaning', wide: true, cell: (/** @type {any} */ p) => p.description || '' }] : [])]} />` : html`<p class="quiet">It takes no parameters.</p>`}
+    ...(of.parameters.some((/** @type {any} */ p) => p.description) ? [{ title: 'Meaning', wide: true, cell: (/** @type {any} */ p) => p.description || '' }] : [])]} />` : !of.open && html`<p class="quiet">It takes no parameters.</p>`}
+  ${of.open && html`<p class="quiet">It takes ${of.parameters?.length > 0 ? 'other arguments, too' : 'any arguments'}: its program does not name them.</p>`}
   ${of.returns && (plainly(of.returns) ? html`<p>Returns <code>${of.returns.type}</code>${of.returns.description ? `: ${of.returns.description}` : ''}</p>` : html`<h3>Returns</h3><${Json} value=${of.returns} lines=${12} />`)}
-  <p class="quiet">${of.origin === 'declared' ? 'The model declared this interface.' : 'This interface is inferred from the program.'}</p>`;
+  <p class="quiet">${of.origin === 'declared' ? 'Who wrote the program declared this interface.' : 'This interface is inferred from the program.'}</p>`;
 
 /** @param {{url: string, onDone: () => void}} p */
 function Effects({ url, onDone }) {

@@ -1,5 +1,5 @@
 // Sessions: their context and history, and calls by hand.
-import { html, useMemo, useRef, useState } from '../core/html.js';
+import { html, useRef, useState } from '../core/html.js';
 import { decode, get, path, send, Exact } from '../core/api.js';
 import { href, go } from '../core/route.js';
 import { can } from '../core/session.js';
@@ -62,8 +62,7 @@ function New() {
 function Session({ id }) {
   const of = useLoad((signal) => get(path`/v1/sessions/${id}`, {}, signal), [id]);
   const context = useLoad((signal) => get(path`/v1/sessions/${id}/context`, {}, signal), [id]);
-  const history = usePage(path`/v1/sessions/${id}/history`, { order: 'desc' }, 30);
-  const values = useValues(id, history.data?.data);
+  const history = usePage(path`/v1/sessions/${id}/history`, { order: 'desc', previews: true }, 30);
   const again = () => (of.reload(), context.reload(), history.reload());
   const [, setTyped] = useDraft(calls(id));
   return html`<${Page} title=${of.data?.role || 'Session'} crumbs=${[{ href: href(['sessions']), text: 'Sessions' }]}
@@ -73,7 +72,7 @@ function Session({ id }) {
         ${can('call') && html`<${Talk} session=${s} onDone=${again} />`}
         <${Section} title="History"><${Listing} of=${history} label="History" id=${(/** @type {any} */ r) => String(r.seq)} columns=${[
           { title: 'Call', wide: true, cell: (/** @type {any} */ r) => html`<span style=${{ paddingLeft: `${(r.depth || 0) * 14}px` }}><a href=${toCall(r.call_id)}>${r.role === s.role ? '' : `${r.role}.`}${r.method_name}</a><span class="args">(${args(r.args, r.kwargs, 50)})</span></span>` },
-          { title: 'Outcome', cell: (/** @type {any} */ r) => html`<${State} of=${{ outcome_status: r.outcome_summary.status, outcome_error_type: r.outcome_summary.error_type, outcome_value_class: r.outcome_summary.value_class, value_preview: values.get(r.call_id) }} />` },
+          { title: 'Outcome', cell: (/** @type {any} */ r) => html`<${State} of=${{ outcome_status: r.outcome_summary.status, outcome_error_type: r.outcome_summary.error_type, outcome_value_class: r.outcome_summary.value_class, value_preview: r.value_preview }} />` },
           { title: 'Took', num: true, minor: true, cell: (/** @type {any} */ r) => duration(r.duration_ms) },
           { title: 'When', num: true, minor: true, cell: (/** @type {any} */ r) => html`<time datetime=${r.timestamp} title=${fullTime(r.timestamp)}>${time(r.timestamp)}</time>` },
         ]} empty=${html`<p class="quiet">It has no calls yet.</p>`} /></${Section}>
@@ -83,13 +82,6 @@ function Session({ id }) {
         ${s.contract && Object.values(s.contract).some(Boolean) && html`<${Section} title="Contract"><${Json} value=${s.contract} /></${Section}>`}
       </div></div>`}</${Shown}>`}
   </${Page}>`;
-}
-
-/** useValues has the beginnings of the values of a page of the history, which is newest first, by call. @param {string} id @param {any[] | undefined} records @returns {Map<string, string>} */
-function useValues(id, records) {
-  const [newest, oldest] = [records?.[0], records?.[records.length - 1]];
-  const of = useLoad(async (signal) => newest && get('/v1/calls', { session_id: id, previews: true, since: oldest.timestamp, until: new Date(Date.parse(newest.timestamp) + 1).toISOString(), limit: 200 }, signal), [id, newest?.call_id, oldest?.call_id]);
-  return useMemo(() => new Map(of.data?.data.map((/** @type {any} */ c) => [c.call_id, c.value_preview])), [of.data]);
 }
 
 const calls = (/** @type {string} */ id) => path`/v1/sessions/${id}/calls`;
@@ -121,7 +113,8 @@ function Talk({ session, onDone }) {
     list = decode(`[${input}]`);
     if (list.length === 1 && byName(list[0])) [named, list] = [list[0], []];
   } catch {
-    bad = 'Arguments are JSON values with commas between, such as 2, "text", or an object for arguments by name.';
+    if (/["[\]{},]/.test(input)) bad = 'Arguments are JSON values with commas between, such as 2, "text", or an object for arguments by name.';
+    else list = [input.trim()]; // as on the command line
   }
   const body = { method: method.trim(), args: list, kwargs: named, ...(role.trim() && { role: role.trim() }) };
   const submit = async (/** @type {Event} */ e) => {
@@ -149,7 +142,7 @@ function Talk({ session, onDone }) {
   return html`<${Section} title="Call a method">
     <form class="talk" onSubmit=${submit}>
       <label>Method<input value=${method} required placeholder="add" spellcheck=${false} onInput=${set('method')} data-search /></label>
-      <label class="grow">Arguments<input value=${input} placeholder="2, 3" spellcheck=${false} onInput=${set('input')} aria-invalid=${bad ? 'true' : undefined} /></label>
+      <label class="grow">Arguments<input value=${input} placeholder='2, 3 or some text' spellcheck=${false} onInput=${set('input')} aria-invalid=${bad ? 'true' : undefined} /></label>
       <label>Role<input value=${role} placeholder=${session.role} spellcheck=${false} onInput=${set('role')} /></label>
       <${Attach} session=${session.id} onFile=${attach} />
       <span class="action"><${Submit} busy=${state.busy}>Call</${Submit}><${Curl} method="POST" path=${url} body=${body} of="Call" /></span>${typed && html`<${Unsaved} onDiscard=${() => setTyped(undefined)} />`}

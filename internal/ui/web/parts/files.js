@@ -1,7 +1,7 @@
 // Files: what a value refers to, to be saved and looked at, and files that are given to a call.
 import { html, useEffect, useMemo, useRef, useState } from '../core/html.js';
 import { get, path } from '../core/api.js';
-import { bounds, content, framed, references, save, shows, table, textOf, upload } from '../core/files.js';
+import { bounds, content, framed, nonce, references, save, shows, table, textOf, upload } from '../core/files.js';
 import { can } from '../core/session.js';
 import { bytes, count } from '../core/format.js';
 import { Failure, useLoad } from './load.js';
@@ -86,9 +86,9 @@ function useAddress(make, deps) {
 
 /** Frame shows a page that somebody else wrote: in a sandbox without any right, under the policy of this page and one of its own. @param {{text: string, name: string}} p */
 function Frame({ text, name }) {
-  const address = useAddress(() => new Blob([framed(text)], { type: 'text/html;charset=utf-8' }), [text]);
+  const address = useAddress(() => new Blob([framed(text, nonce())], { type: 'text/html;charset=utf-8' }), [text]);
   return address && html`<iframe class="frame" sandbox="" referrerpolicy="no-referrer" title=${name} src=${address}></iframe>
-    <p class="quiet">Shown without scripts, styles, links and what it would load from elsewhere. Downloaded it is whole.</p>`;
+    <p class="quiet">Shown without scripts, links and what it would load from elsewhere. Downloaded it is whole.</p>`;
 }
 
 /** Picture shows a picture; a drawing in SVG is one, too: so it runs no script and loads nothing. @param {{of: any, name: string, type: string}} p */
