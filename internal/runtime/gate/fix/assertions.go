@@ -65,7 +65,13 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 		m.neverMade(n, t, from)
 		return
 	}
+	if m.unmarshalledAt(n) || m.fromStart(n, t) {
+		return
+	}
 	kind, like := jsonKind(t), m.like(t)
+	if kind == "" && like == "" && m.structured(n, t, from) {
+		return
+	}
 	if kind != "" && kind != "number" && like != "" && m.inMemory(n, like) {
 		return
 	}
