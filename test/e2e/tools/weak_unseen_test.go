@@ -72,7 +72,9 @@ func asWritten(data []byte) openaitest.Reply {
 // TestUnseenWeakReplies plays sets that were written before it was known how they are corrected.
 func TestUnseenWeakReplies(t *testing.T) {
 	t.Parallel()
-	playUnseen(t, "testdata/weakunseen/first.txtar")
+	for _, set := range []string{"first", "second"} {
+		playUnseen(t, "testdata/weakunseen/"+set+".txtar")
+	}
 }
 
 func playUnseen(t *testing.T, file string) (replies, once, twice, wrong int) {

@@ -145,6 +145,9 @@ func (m *fixer) unmarshalled(c *ast.CallExpr) bool {
 
 // unmarshalledAt is unmarshalled of the call that an assertion is the argument of.
 func (m *fixer) unmarshalledAt(n *ast.TypeAssertExpr) bool {
+	if isString(m.Info.TypeOf(n.Type)) {
+		return false // a text of JSON, where the argument is one
+	}
 	p := m.parents[n]
 	if conv, ok := p.(*ast.CallExpr); ok && m.Info.Types[conv.Fun].IsType() {
 		p = m.parents[conv]

@@ -37,6 +37,7 @@ func (m *fixer) faults() {
 	m.hiddenVariables()
 	m.leftOut()
 	m.hiddenFields()
+	m.sharedTags()
 	if m.begun() {
 		m.fractions()
 	}

@@ -48,7 +48,7 @@ func (m *fixer) foreignLine(e *scanner.Error) bool {
 		yes, no, cond = no, yes, "!("+cond+")"
 	}
 	name := strings.TrimRight(set, " \t:=")
-	if !harmless.MatchString(no) || g[6] != "" || strings.Contains(cond, name) || strings.Contains(yes, name) {
+	if !harmless.MatchString(no) || no == "nil" || g[6] != "" || strings.Contains(cond, name) || strings.Contains(yes, name) {
 		return false // what is evaluated needlessly may fail
 	}
 	return m.fix(note, edit{begin, begin + len(line), set + " " + no + "\nif " + cond + " {\n" + name + " = " + yes + "\n}"})
