@@ -114,6 +114,10 @@ func TestFixKinds(t *testing.T) {
 		{name: "a character in a text", source: program("strings", "func vowel(c byte, r rune) bool { return strings.Contains(\"aeiou\", c) || strings.Contains(\"aeiou\", r) }", `return vowel("a"[0], 'b'), nil`), want: []string{"string(rune(c))", "string(r))"}},
 		{name: "a type parameter", source: program("cmp", "func clamp[T cmp.Ordered](v, low, high T) T { return max(low, min(v, high)) }", `low := 1.0; for _, n := range call.Arg(0, "l").([]any) { return clamp(n, low, 2), nil }`), want: []string{`clamp(recurgent.Must(n, 0.0).(float64), low, 2)`}},
 		{name: "a new variable for the old", source: run(`l := []float64{1, 2}; m := l[0]; if len(l) == 2 { m := (l[0] + l[1]) / 2 }; return m, nil`), want: []string{"m = (l[0] + l[1]) / 2"}},
+		{name: "an error beside what is set", source: program("strconv", "", `n := 0; if len(call.Args) > 0 { n = strconv.Atoi("1") }; return n, nil`), want: []string{"value, err := strconv.Atoi(\"1\")\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tn = value"}},
+		{name: "a distance of bytes", source: run(`key, out := "LEMON", ""; for i, c := range "ATTACK" { shift := key[i%5] - 'A'; out += string((c-'A'+shift)%26 + 'A') }; return out, nil`), want: []string{"c-'A'+rune(shift)"}},
+		{name: "an argument, sorted", source: program("sort", "", `l := call.Arg(0, "l").([]any); s := sort.Slice(l, func(i, j int) bool { return i > j }); return s, nil`), want: []string{"s := l"}},
+		{name: "a list of a helper", terms: declared, source: program("", "func odd[T any](l []T) []T { var out []T; for i, x := range l { if i%2 == 1 { out = append(out, x) } }; return out }", `return odd(call.Args), nil`), want: []string{"out := []T{}"}},
 		{name: "nil beside values", source: head + "func Run(call *recurgent.Call) (any, error) {\n\tif len(call.Args) > 0 {\n\t\treturn 1\n\t}\n\treturn nil\n}\n", want: []string{"return 1, nil", "return nil, nil"}},
 		{name: "the least common multiple", source: program("", "func gcd(a, b int) int { for b != 0 { a, b = b, a%b }; return a }", `a, b := call.Arg(0, "a").(int), call.Arg(1, "b").(int); return a * b / gcd(a, b), nil`), want: []string{"a * b / gcd(a, b)"}},
 
@@ -233,8 +237,8 @@ func TestFixKinds(t *testing.T) {
 		if _, r := g.Check(text); r != nil {
 			t.Errorf("%s: refused: %s\n%s", c.name, strings.Join(r.Errors, "\n"), text)
 		}
-		if len(notes) == 0 {
-			t.Errorf("%s: nothing is noted", c.name)
+		if len(notes) == 0 || len(fixed.Faults) > 0 {
+			t.Errorf("%s: noted: %v, refused: %v", c.name, notes, fixed.Faults)
 		}
 		if more := g.Fix(text, c.terms); more.Text != text || more.Fixes != nil {
 			t.Errorf("%s: fixed again: %v", c.name, more.Fixes)

@@ -69,14 +69,23 @@ func asWritten(data []byte) openaitest.Reply {
 	return openaitest.Code(string(data))
 }
 
-// TestUnseenWeakReplies plays sets that were written before it was known how they are corrected.
+// ownFault is why a reply is left out whose text, read as it stands, computes another value than its task wants.
+const ownFault = "it is wrong as it stands"
+
+// TestUnseenWeakReplies plays sets that were written before it was known how they are corrected, with second replies to what the daemon then asked. Of those with a
+// single reading 60 % are served at once and 85 % within two requests; no correction makes a wrong value. With -v it prints the figures, and what was asked.
 func TestUnseenWeakReplies(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{"first", "second"} {
-		playUnseen(t, "testdata/weakunseen/"+set+".txtar")
+		replies, once, twice, wrong := playUnseen(t, "testdata/weakunseen/"+set+".txtar")
+		if wrong > 0 || 100*once < 60*replies || 100*twice < 85*replies {
+			t.Errorf("%s: of %d replies %d are served at once, %d within two requests, and there are %d wrong values", set, replies, once, twice, wrong)
+		}
 	}
 }
 
+// playUnseen plays the replies of an archive and checks every answer. It counts those that have a single reading, those of them that are served at once and within
+// two requests, and the wrong values of all.
 func playUnseen(t *testing.T, file string) (replies, once, twice, wrong int) {
 	t.Helper()
 	site := statusPages(t)
@@ -95,20 +104,11 @@ func playUnseen(t *testing.T, file string) (replies, once, twice, wrong int) {
 		w := &all[i]
 		bad := perform(d, &w.task)
 		asked := m.Count(w.task.Role, w.task.Method)
-		t.Logf("%s: after %d requests: %d wrong of %d", w.task.ID, asked, len(bad), len(w.task.Calls))
+		t.Logf("%s: after %d requests: %q", w.task.ID, asked, bad)
+		logRepair(t, m, w.task.Role)
 		for _, b := range bad {
-			t.Log("   ", b)
-			if answered(b) {
+			if answered(b) && w.leaveOut != ownFault {
 				wrong++
-			}
-		}
-		if asked > 1 {
-			for n, q := range m.Questions() {
-				if q.Role == w.task.Role && q.Kind == "repair" {
-					_, said, _ := strings.Cut(q.User, "</failed_code>")
-					t.Logf("    request %d: %s", n, said)
-					break
-				}
 			}
 		}
 		if w.leaveOut != "" {
@@ -124,4 +124,17 @@ func playUnseen(t *testing.T, file string) (replies, once, twice, wrong int) {
 	}
 	t.Logf("%s: %d replies: %d served at once, %d within two requests, %d wrong values", file, replies, once, twice, wrong)
 	return replies, once, twice, wrong
+}
+
+// logRepair logs what the first request for a repair said of the failed program.
+func logRepair(t *testing.T, m *rig.Model, role string) {
+	t.Helper()
+	for _, q := range m.Questions() {
+		if q.Role == role && q.Kind == "repair" {
+			_, said, _ := strings.Cut(q.User, "</failed_code>")
+			said, _, _ = strings.Cut(said, "The call that needs")
+			t.Log(said)
+			return
+		}
+	}
 }

@@ -101,6 +101,9 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 // neverMade names an assertion of a member, of JSON or set by the program, to be a number or the like that neither JSON has nor the program makes.
 func (m *fixer) neverMade(n *ast.TypeAssertExpr, t types.Type, from origin) {
 	_, member := ast.Unparen(n.X).(*ast.IndexExpr)
+	if strings.Contains(m.src, "= fromJSON["+m.text(n.Type)+"]("+m.text(m.memberOf(n.X))+")") {
+		return // that Run has decoded
+	}
 	if !member || t == nil || from&(ofArguments|ofElsewhere) == 0 {
 		return
 	}

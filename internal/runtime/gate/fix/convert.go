@@ -55,7 +55,7 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 		return "float64(" + text + ")"
 	case (isBasic(from, types.Int32) || isBasic(from, types.Uint8)) && isBasic(to, types.Int) && m.digit(x):
 		return "int(" + text + ")"
-	case isBasic(from, types.Uint8) && isRune(to) && m.digit(x):
+	case isBasic(from, types.Uint8) && isRune(to) && m.distance(x):
 		return "rune(" + text + ")"
 	case isBasic(from, types.Int) && isBasic(to, types.Int64), isBasic(from, types.Int64) && isBasic(to, types.Int):
 		return m.typeText(to) + "(" + text + ")"
@@ -242,6 +242,13 @@ func (m *fixer) isDistance(x ast.Expr) bool {
 		return m.Info.Types[x.Fun].IsType() && len(x.Args) == 1 && isBasic(m.Info.TypeOf(x.Args[0]), types.Int)
 	}
 	return false
+}
+
+// distance reports whether an expression is a digit, or a variable that is set to one alone.
+func (m *fixer) distance(x ast.Expr) bool {
+	v := m.variable(x)
+	def, value := m.definition(v)
+	return m.digit(x) || value != nil && m.setOnce(v, def) && m.digit(value)
 }
 
 // digit reports whether an expression is a character minus a constant one: a number, whatever its type.

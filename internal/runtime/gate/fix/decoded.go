@@ -115,9 +115,6 @@ func (m *fixer) keptStructs(n *ast.TypeAssertExpr, edits []edit) bool {
 	}
 	place := m.text(ix)
 	value := "fromJSON[" + m.text(n.Type) + "](" + place + ")"
-	if strings.Contains(m.src, value) {
-		return true
-	}
 	at := m.offset(run.Body.Lbrace) + 1
 	text := "\nif " + place + " != nil {\nheld, ok := " + value + "\nif !ok {\nreturn nil, errors.New(\"the memory holds another form\")\n}\n" + place + " = held\n}\n"
 	return m.fix("JSON has no structs: that of the memory is decoded", append(edits, edit{at, at, text})...)

@@ -112,7 +112,7 @@ func (m *fixer) answering() (out []*ast.FuncDecl) {
 			}
 			if c, ok := ast.Unparen(r.Results[0]).(*ast.CallExpr); ok {
 				if id, ok := c.Fun.(*ast.Ident); ok {
-					if f := m.function(id.Name); f != nil && f.Body != nil && !slices.Contains(out, f) && m.countText(id.Name) == 1 {
+					if f := m.function(id.Name); f != nil && f.Body != nil && !slices.Contains(out, f) && len(m.usesOf(m.Info.Defs[f.Name])) == 1 {
 						out = append(out, f)
 					}
 				}
