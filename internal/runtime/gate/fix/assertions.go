@@ -59,6 +59,9 @@ func (m *fixer) helped(x ast.Expr) bool {
 // assertion has the value converted that is asserted. A program that looks whether the assertion held sees a missing value as it did; another value than the
 // one that it wants ends the call, but for a Run that returns an error of its own then.
 func (m *fixer) assertion(n *ast.TypeAssertExpr) {
+	if strings.Contains(m.src, "= fromJSON["+m.text(n.Type)+"]("+m.text(m.memberOf(n.X))+")") {
+		return // Run has decoded it
+	}
 	t := m.Info.TypeOf(n.Type)
 	from, ok := m.isCounted(n.X, t)
 	if !ok || t == nil {
@@ -101,9 +104,6 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 // neverMade names an assertion of a member, of JSON or set by the program, to be a number or the like that neither JSON has nor the program makes.
 func (m *fixer) neverMade(n *ast.TypeAssertExpr, t types.Type, from origin) {
 	_, member := ast.Unparen(n.X).(*ast.IndexExpr)
-	if strings.Contains(m.src, "= fromJSON["+m.text(n.Type)+"]("+m.text(m.memberOf(n.X))+")") {
-		return // that Run has decoded
-	}
 	if !member || t == nil || from&(ofArguments|ofElsewhere) == 0 {
 		return
 	}
