@@ -13,7 +13,7 @@ import (
 func (w *writer) fixTerms(d agent.Declaration) report.Terms {
 	t := report.Terms{Method: w.method, Null: aboutNull(string(d.Returns))}
 	if k := w.terms.contract; k != nil {
-		t.Returns = returnedType(k.Deliverable)
+		t.Returns, t.Required = returnedType(k.Deliverable), required(k.Deliverable)
 		t.Null = t.Null || aboutNull(k.Purpose) || aboutNull(string(k.Deliverable)) || aboutNull(string(k.Acceptance))
 	}
 	if t.Returns == "" {
@@ -34,6 +34,17 @@ var (
 // aboutNull reports whether a text says that a method may answer with null: by that word, or by none or nothing, which an empty list is not called.
 func aboutNull(text string) bool {
 	return null.MatchString(text) || absent.MatchString(text) && !empty.MatchString(text)
+}
+
+// required are the members that a schema requires of an object.
+func required(schema json.RawMessage) []string {
+	var s struct {
+		Required []string `json:"required"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return nil
+	}
+	return s.Required
 }
 
 // returnedType is the one JSON type that a schema lets through; "" for another schema.

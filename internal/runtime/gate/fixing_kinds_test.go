@@ -79,6 +79,48 @@ func TestFixKinds(t *testing.T) {
 		{name: "a context too", source: "package tool\nimport (\n\t\"context\"\n\t\"recurgent\"\n)\nfunc Run(ctx context.Context, call *recurgent.Call) (any, error) { return 1, nil }\n", want: []string{"func run(call *recurgent.Call) (any, error)", "return run(call)"}},
 		{name: "another name", source: head + "func Execute(call *recurgent.Call) (any, error) { return 1, nil }\n", want: []string{"return Execute(call)"}},
 
+		// Structs, and JSON that is decoded already.
+		{name: "a list of structs", source: head + "type film struct {\n\tTitle string `json:\"title\"`\n\tYear  int\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tl, ok := call.Arg(0, \"l\").([]film)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"l\")\n\t}\n\treturn l[0].Title, nil\n}\n", want: []string{`l, ok := fromJSON[[]film](call.Arg(0, "l"))`, "func fromJSON[T any](v any) (T, bool) {", `"encoding/json"`}},
+		{name: "a struct, asserted alone", source: program("", "type film struct{ Title string }", `f := call.Arg(0, "f").(film); return f.Title, nil`), want: []string{`f, fits := fromJSON[film](call.Arg(0, "f"))`, "if !fits {\n\t\treturn nil, recurgent.Fail(\"invalid_input\""}},
+		{name: "structs of the memory", source: program("", "type film struct{ Title string }", `l, ok := call.Context["l"].([]*film); if !ok { l = []*film{} }; l = append(l, &film{"a"}); call.Context["l"] = l; return l, nil`), want: []string{"if call.Context[\"l\"] != nil {\n\t\theld, ok := fromJSON[[]*film](call.Context[\"l\"])", `return nil, errors.New("the memory holds another form")`}},
+		{name: "an argument as JSON", source: program("encoding/json", "", `var l []int; err := json.Unmarshal(call.Arg(0, "l"), &l); return l, err`), want: []string{`json.Unmarshal(textOfJSON(call.Arg(0, "l")), &l)`}},
+		{name: "an argument as bytes", source: program("encoding/json", "", `var m map[string]int; if err := json.Unmarshal([]byte(call.Args[0]), &m); err != nil { return nil, err }; return len(m), nil`), want: []string{`json.Unmarshal(textOfJSON(call.Args[0]), &m)`}},
+		{name: "a list that is bound", source: run(`var l []float64; if err := call.Bind(&l); err != nil { return nil, err }; return len(l), nil`), want: []string{`json.Unmarshal(textOfJSON(call.Arg(0, "l")), &l)`}},
+		{name: "bytes of an argument", source: program("crypto/sha256 fmt", "", `t := call.Arg(0, "t"); return fmt.Sprintf("%x", sha256.Sum256([]byte(t))), nil`), want: []string{`[]byte(recurgent.Must(t, "").(string))`}},
+		{name: "a memory without a beginning", source: run(`l := call.Context["l"].([]any); m := call.Context["m"].(map[string]any); l = append(l, 1.0); m["a"] = l; call.Context["l"] = l; call.Context["m"] = m; return m, nil`), want: []string{`l, _ := call.Context["l"].([]any)`, `m, _ := call.Context["m"].(map[string]any)`, "m = map[string]any{}"}},
+		{name: "methods of a value", source: run(`n, err := call.Arg(0, "n").Float64(); if err != nil { return nil, recurgent.Fail("invalid_input", "n") }; return n + float64(len(call.Arg(1, "s").String())), nil`), want: []string{`recurgent.Must(call.Arg(0, "n"), 0.0).(float64), error(nil)`, `len(recurgent.Must(call.Arg(1, "s"), "").(string))`}},
+
+		{name: "one tag for two", source: program("", "type place struct { X, Y float64 `json:\"x,y\"` }", `var p place; if err := call.Bind(&p); err != nil { return nil, err }; return p.X + p.Y, nil`), want: []string{"X float64 `json:\"x\"`\n\tY float64 `json:\"y\"`"}},
+		{name: "required names", terms: report.Terms{Returns: "object", Required: []string{"r", "unit_price"}}, source: program("", "type item struct { R, N int; UnitPrice float64 }", `return &item{1, 2, 3}, nil`), want: []string{"`json:\"r\"`", "`json:\"unit_price\"`"}},
+
+		// Goroutines and the process.
+		{name: "a lock", source: program("sync", "var mu sync.Mutex", `mu.Lock(); defer mu.Unlock(); return 1, nil`), want: []string{"error) {\n\treturn 1, nil"}},
+		{name: "goroutines", source: program("sync", "", "l := make([]int, 2)\nvar wg sync.WaitGroup\nfor i := range l {\nwg.Add(1)\ngo func(i int) {\ndefer wg.Done()\nl[i] = i\n}(i)\n}\nwg.Wait()\nreturn l, nil"), want: []string{"\t\tfunc(i int) {\n\t\t\tl[i] = i\n\t\t}(i)"}},
+		{name: "outputs", source: program("fmt os", "", `if len(call.Args) == 0 { fmt.Fprintln(os.Stderr, "none"); os.Exit(1) }; fmt.Fprintf(os.Stdout, "%d", 1); return 1, nil`), want: []string{`fmt.Println("none")`, `panic("the program ended itself")`, `fmt.Printf("%d", 1)`}},
+
+		// Habits of other languages.
+		{name: "while and its kin", source: run("let n = 3\nvar m := 1\nwhile n > 0 {\nn--\n}\nfor (i := 0; i < 2; i++) {\nm += i\n}\nfor i in range(m) {\nn += i\n}\nreturn n, nil"), want: []string{"n := 3", "\tm := 1", "for n > 0 {", "for i := 0; i < 2; i++ {", "for i := range m {"}},
+		{name: "a ? b : c", source: run("n := len(call.Args)\nx := n > 1 ? len(call.Args) : 0\nreturn n > 2 ? \"many: more\" : x, nil"), want: []string{"x := 0\n\tif n > 1 {\n\t\tx = len(call.Args)\n\t}", "return x, nil"}},
+		{name: "methods of texts", source: run(`s := "a,b"; l := s.split(","); if s.startsWith("a") { return l.join("-").toUpperCase(), nil }`), want: []string{`strings.Split(s, ",")`, `strings.HasPrefix(s, "a")`, `strings.ToUpper(strings.Join(l, "-"))`}},
+		{name: "pop", source: run("l := []int{1, 2, 3}\nx := l.pop()\nl.Pop()\nreturn []int{x, len(l)}, nil"), want: []string{"x := l[len(l)-1]\n\tl = l[:len(l)-1]\n\tl = l[:len(l)-1]"}},
+		{name: "for x in list", source: program("strings", "", `n, sum := 0, 0.0; for word := range strings.Fields("a b") { n += len(word) }; for x := range []float64{1} { sum += x }; return float64(n) + sum, nil`), want: []string{"for _, word := range", "for _, x := range"}},
+		{name: "a line", source: program("", "", `n := len(call.Args); return "-" * n + "=" * 40, nil`), want: []string{`strings.Repeat("-", max(n, 0)) + strings.Repeat("=", 40)`}},
+		{name: "an error in the place of ok", source: run(`s, err := call.Arg(0, "s").(string); if err != nil { return nil, recurgent.Fail("invalid_input", "s") }; return s, nil`), want: []string{"if !err {"}},
+		{name: "a part of 100.0", source: run(`p := call.Arg(0, "p").(int); price := 80.0; return price * (1 - p/100.0), nil`), want: []string{"float64(p)/100.0"}},
+		{name: "names in the plural", source: program("time", "", `return (2 * time.Minutes).String(), nil`), want: []string{"time.Minute)"}},
+		{name: "a seed", source: program("math/rand time", "", `rand.Seed(time.Now().UnixNano()); return rand.Intn(3), nil`), want: []string{"error) {\n\treturn rand.Intn(3), nil"}},
+		{name: "a month by its number", source: program("time", "", `m := call.Arg(0, "m").(float64); return time.Date(2024, m+1, 0, 0, 0, 0, 0, time.UTC).Day(), nil`), want: []string{`time.Month(recurgent.As(m+1, 0).(int))`}},
+		{name: "what is written to", source: program("strings", "", `var b strings.Builder; b.WriteString("a"); return b, nil`), want: []string{"return b.String(), nil"}},
+		{name: "a character in a text", source: program("strings", "func vowel(c byte, r rune) bool { return strings.Contains(\"aeiou\", c) || strings.Contains(\"aeiou\", r) }", `return vowel("a"[0], 'b'), nil`), want: []string{"string(rune(c))", "string(r))"}},
+		{name: "a type parameter", source: program("cmp", "func clamp[T cmp.Ordered](v, low, high T) T { return max(low, min(v, high)) }", `low := 1.0; for _, n := range call.Arg(0, "l").([]any) { return clamp(n, low, 2), nil }`), want: []string{`clamp(recurgent.Must(n, 0.0).(float64), low, 2)`}},
+		{name: "a new variable for the old", source: run(`l := []float64{1, 2}; m := l[0]; if len(l) == 2 { m := (l[0] + l[1]) / 2 }; return m, nil`), want: []string{"m = (l[0] + l[1]) / 2"}},
+		{name: "an error beside what is set", source: program("strconv", "", `n := 0; if len(call.Args) > 0 { n = strconv.Atoi("1") }; return n, nil`), want: []string{"value, err := strconv.Atoi(\"1\")\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tn = value"}},
+		{name: "a distance of bytes", source: run(`key, out := "LEMON", ""; for i, c := range "ATTACK" { shift := key[i%5] - 'A'; out += string((c-'A'+shift)%26 + 'A') }; return out, nil`), want: []string{"c-'A'+rune(shift)"}},
+		{name: "an argument, sorted", source: program("sort", "", `l := call.Arg(0, "l").([]any); s := sort.Slice(l, func(i, j int) bool { return i > j }); return s, nil`), want: []string{"s := l"}},
+		{name: "a list of a helper", terms: declared, source: program("", "func odd[T any](l []T) []T { var out []T; for i, x := range l { if i%2 == 1 { out = append(out, x) } }; return out }", `return odd(call.Args), nil`), want: []string{"out := []T{}"}},
+		{name: "nil beside values", source: head + "func Run(call *recurgent.Call) (any, error) {\n\tif len(call.Args) > 0 {\n\t\treturn 1\n\t}\n\treturn nil\n}\n", want: []string{"return 1, nil", "return nil, nil"}},
+		{name: "the least common multiple", source: program("", "func gcd(a, b int) int { for b != 0 { a, b = b, a%b }; return a }", `a, b := call.Arg(0, "a").(int), call.Arg(1, "b").(int); return a * b / gcd(a, b), nil`), want: []string{"a * b / gcd(a, b)"}},
+
 		// Types and statements.
 		{name: "int and float64", source: run(`l := []float64{1, 2}; sum := 0.0; for i, x := range l { sum += x * i }; return sum / len(l), nil`), want: []string{"x * float64(i)", "sum / float64(len(l))"}},
 		{name: "a length", source: run(`n, _ := call.Arg(0, "n").(float64); l := make([]int, n); return l[:n], nil`), want: []string{`n, _ := call.Arg(0, "n").(float64)`, "make([]int, recurgent.Must(n, 0).(int))", "l[:recurgent.Must(n, 0).(int)]"}},
@@ -195,8 +237,8 @@ func TestFixKinds(t *testing.T) {
 		if _, r := g.Check(text); r != nil {
 			t.Errorf("%s: refused: %s\n%s", c.name, strings.Join(r.Errors, "\n"), text)
 		}
-		if len(notes) == 0 {
-			t.Errorf("%s: nothing is noted", c.name)
+		if len(notes) == 0 || len(fixed.Faults) > 0 {
+			t.Errorf("%s: noted: %v, refused: %v", c.name, notes, fixed.Faults)
 		}
 		if more := g.Fix(text, c.terms); more.Text != text || more.Fixes != nil {
 			t.Errorf("%s: fixed again: %v", c.name, more.Fixes)
@@ -245,7 +287,15 @@ func TestFixRefuses(t *testing.T) {
 		"the host's name":          {"package tool\nimport rg \"recurgent\"\nfunc Run(call *rg.Call) (any, error) { return call.GetString(\"s\", \"recurgent.org\"), nil }\n", "call.GetString undefined"},
 		"a share and the rest":     {program("", "", `n, c := call.Arg(0, "n").(float64), len(call.Args); s := c / n; return []any{s, c % n}, nil`), "mismatched types"},
 		"the first and one more":   {program("", "", `a := call.Args[0]; b := call.GetInt("b"); return []any{a, b}, nil`), "call.GetInt undefined"},
-		"bytes of JSON":            {program("encoding/json", "", `var v []int; err := json.Unmarshal(call.Arg(0, "l"), &v); return v, err`), "cannot use"},
+		"bytes of JSON":            {program("encoding/json", "", `var v string; err := json.Unmarshal(call.Arg(0, "l"), &v); return v, err`), "cannot use"},
+		"two names in one word":    {program("", "type item struct{ UnitPrice float64 }", `i := call.Arg(0, "i").(item); return i.UnitPrice, nil`), "never holds"},
+		"a choice that may fail":   {program("", "", "l := []int{}\nx := len(l) > 0 ? l[0] : l[1]\nreturn x, nil"), "Go has no a ? b : c"},
+		"places of a list":         {program("", "", `s := ""; for i := range []string{"a"} { s += i }; return s, nil`), "mismatched types"},
+		"places by another name":   {program("", "", `l, n := []float64{1}, 0.0; for at := range l { n += l[at] * "x" * at }; return n, nil`), "mismatched types"},
+		"a memory that is read":    {program("", "", `m := call.Context["m"].(map[string]struct{ a int }); return len(m), nil`), "never holds"},
+		"a channel":                {program("sync", "", `var wg sync.WaitGroup; c := make(chan int); go func() { c <- 1 }(); wg.Wait(); return <-c, nil`), "not available"},
+		"fields of one tag":        {program("", "type place struct { X, Y float64 `json:\"x\"` }", `var p place; err := call.Bind(&p); return p.X + p.Y, err`), "none is filled"},
+		"another new variable":     {program("", "", `n := 1; if len(call.Args) > 0 { n := "2" }; return n, nil`), "new variable"},
 		"half of an int":           {program("", "", `n, ok := call.Arg(0, "n").(int); if !ok { return nil, recurgent.Fail("a", "b") }; return n / 2, nil`), "drops the fraction"},
 		"a mean of ints":           {program("", "", `sum, l := 0, call.Arg(0, "l").([]int); for _, v := range l { sum += v }; return float64(sum / len(l)), nil`), "drops the fraction"},
 		"the remainder of others":  {program("", "", `l := call.Arg(0, "l").([]int); sum := 0; for i := range l { sum += l[(i+1)%len(l)] }; return sum / 2, nil`), "drops the fraction"},

@@ -42,11 +42,7 @@ func readWeak(t *testing.T, file, site string) []weakReply {
 		case filepath.Ext(f.Name) == ".json":
 			err = json.Unmarshal(f.Data, &list[len(list)-1].Declared)
 		default:
-			reply := openaitest.Reply{Code: string(f.Data)}
-			if text := string(f.Data); strings.Contains(text, "```") || strings.HasPrefix(text, "{") {
-				reply = openaitest.Reply{Content: text}
-			}
-			list = append(list, weakReply{task, f.Name, reply})
+			list = append(list, weakReply{task, f.Name, asWritten(f.Data)})
 		}
 		if err != nil {
 			t.Fatalf("%s: %s: %v", file, f.Name, err)

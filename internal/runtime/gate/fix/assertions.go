@@ -59,13 +59,22 @@ func (m *fixer) helped(x ast.Expr) bool {
 // assertion has the value converted that is asserted. A program that looks whether the assertion held sees a missing value as it did; another value than the
 // one that it wants ends the call, but for a Run that returns an error of its own then.
 func (m *fixer) assertion(n *ast.TypeAssertExpr) {
+	if strings.Contains(m.src, "= fromJSON["+m.text(n.Type)+"]("+m.text(m.memberOf(n.X))+")") {
+		return // Run has decoded it
+	}
 	t := m.Info.TypeOf(n.Type)
 	from, ok := m.isCounted(n.X, t)
 	if !ok || t == nil {
 		m.neverMade(n, t, from)
 		return
 	}
+	if m.unmarshalledAt(n) || m.fromStart(n, t) {
+		return
+	}
 	kind, like := jsonKind(t), m.like(t)
+	if kind == "" && like == "" && m.structured(n, t, from) {
+		return
+	}
 	if kind != "" && kind != "number" && like != "" && m.inMemory(n, like) {
 		return
 	}

@@ -60,6 +60,9 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 	if text == "" || as.Tok != token.DEFINE && as.Tok != token.ASSIGN {
 		return false
 	}
+	if value := m.unused("value", "result"); as.Tok == token.ASSIGN && m.isPlain(as.Lhs[0]) && len(m.edits) == 0 && !m.jumps() && !isName(as.Lhs[0], "_") {
+		return m.fix("the error of "+clip(m.text(as.Rhs[0]))+" is returned", m.before(as, value+", "+name+" := "+m.text(as.Rhs[0])+"\nif "+name+" != nil {\n"+text+"\n}\n"), m.replace(as.Rhs[0], value))
+	}
 	id, isIdent := as.Lhs[0].(*ast.Ident)
 	if as.Tok == token.DEFINE && isIdent {
 		if id.Name == "_" {

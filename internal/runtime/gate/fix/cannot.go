@@ -22,8 +22,50 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 	if m.commaOK(x) {
 		return false
 	}
+	if c, ok := m.parents[x].(*ast.CallExpr); ok && (m.unmarshalled(c) || m.searched(c, x)) {
+		return true
+	}
 	to := m.wanted(x)
 	return to != nil && m.convert(x, to)
+}
+
+// searched has a character be looked for in a text as a text.
+func (m *fixer) searched(c *ast.CallExpr, x ast.Expr) bool {
+	t := m.Info.TypeOf(x)
+	if m.callee(c) != "strings.Contains" || len(c.Args) != 2 || c.Args[1] != x || isNamed(t) || m.Info.Types[x].Value != nil {
+		return false
+	}
+	switch {
+	case isRune(t):
+		return m.fix(m.text(x)+" is a character", m.replace(x, "string("+m.text(x)+")"))
+	case isBasic(t, types.Uint8):
+		return m.fix(m.text(x)+" is a character", m.replace(x, "string(rune("+m.text(x)+"))"))
+	}
+	return false
+}
+
+// inferred has values of JSON be of the type of the other arguments that stand for one parameter of a type.
+func (m *fixer) inferred(_ types.Error, path []ast.Node, _ []string) bool {
+	c, ok := nearest[*ast.CallExpr](path, nil)
+	if !ok {
+		return false
+	}
+	var to types.Type
+	for _, a := range c.Args {
+		if t := m.Info.TypeOf(a); t != nil && m.Info.Types[a].Value == nil && decodedAs(t) != "" && basic(t) != nil {
+			if to != nil && !types.Identical(to, t) {
+				return false
+			}
+			to = t
+		}
+	}
+	done := false
+	for _, a := range c.Args {
+		if to != nil && isEmptyInterface(m.Info.TypeOf(a)) {
+			done = m.convert(a, to) || done
+		}
+	}
+	return done
 }
 
 // cannotConvert fixes T(x) of a value of JSON, and a constant of another type than its place wants.
@@ -47,7 +89,14 @@ func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
 	if isResponse(m.Info.TypeOf(c.Args[0])) {
 		return m.convert(c.Args[0], types.Typ[types.String])
 	}
-	text := m.convertedJSON(c.Args[0], m.Info.TypeOf(c.Fun))
+	if p, ok := m.parents[c].(*ast.CallExpr); ok && m.unmarshalled(p) {
+		return true
+	}
+	to := m.Info.TypeOf(c.Fun)
+	text := m.convertedJSON(c.Args[0], to)
+	if elemIs(to, types.Uint8) || areRunes(to) {
+		text = m.text(c.Fun) + "(" + m.asJSON(m.text(c.Args[0]), m.origin(c.Args[0]), types.Typ[types.String]) + ")"
+	}
 	return text != "" && m.useHost(clip(m.text(c))+" is "+clip(text), m.replace(c, text))
 }
 

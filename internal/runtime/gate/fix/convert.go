@@ -53,8 +53,10 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 			return "" // the fraction may be wanted
 		}
 		return "float64(" + text + ")"
-	case isBasic(from, types.Int32) && isBasic(to, types.Int) && m.digit(x):
+	case (isBasic(from, types.Int32) || isBasic(from, types.Uint8)) && isBasic(to, types.Int) && m.digit(x):
 		return "int(" + text + ")"
+	case isBasic(from, types.Uint8) && isRune(to) && m.distance(x):
+		return "rune(" + text + ")"
 	case isBasic(from, types.Int) && isBasic(to, types.Int64), isBasic(from, types.Int64) && isBasic(to, types.Int):
 		return m.typeText(to) + "(" + text + ")"
 	case isFloat(from) && isBasic(to, types.Int), isFloat(from) && isBasic(to, types.Int64):
@@ -73,6 +75,12 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 		return "[]byte(" + text + ".Body)"
 	case isCalendar(from) && types.Identical(to, types.Typ[types.Int]):
 		return "int(" + text + ")"
+	case isCalendar(to) && types.Identical(from, types.Typ[types.Int]):
+		return m.typeText(to) + "(" + text + ")"
+	case isCalendar(to) && (isFloat(from) || isEmptyInterface(from)) && m.Info.Types[x].Value == nil:
+		return m.typeText(to) + "(" + m.asJSON(text, m.origin(x), types.Typ[types.Int]) + ")"
+	case isBuilder(from) && isPlainString(to):
+		return text + ".String()"
 	case isError(to) && isString(from) && !isNamed(from):
 		if _, returned := m.parents[x].(*ast.ReturnStmt); returned { // elsewhere it may be compared
 			return "errors.New(" + text + ")"
@@ -81,6 +89,15 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 		return text + ".Error()"
 	}
 	return m.reader(x, from, to)
+}
+
+// isBuilder reports whether a value is one that a text is written to.
+func isBuilder(t types.Type) bool {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	name := types.TypeString(t, nil)
+	return name == "strings.Builder" || name == "bytes.Buffer"
 }
 
 // isGetter reports whether a type is a function that takes nothing and returns one value.
@@ -225,6 +242,13 @@ func (m *fixer) isDistance(x ast.Expr) bool {
 		return m.Info.Types[x.Fun].IsType() && len(x.Args) == 1 && isBasic(m.Info.TypeOf(x.Args[0]), types.Int)
 	}
 	return false
+}
+
+// distance reports whether an expression is a digit, or a variable that is set to one alone.
+func (m *fixer) distance(x ast.Expr) bool {
+	v := m.variable(x)
+	def, value := m.definition(v)
+	return m.digit(x) || value != nil && m.setOnce(v, def) && m.digit(value)
 }
 
 // digit reports whether an expression is a character minus a constant one: a number, whatever its type.

@@ -37,6 +37,7 @@ func (m *fixer) faults() {
 	m.hiddenVariables()
 	m.leftOut()
 	m.hiddenFields()
+	m.sharedTags()
 	if m.begun() {
 		m.fractions()
 	}
@@ -67,7 +68,7 @@ func (m *fixer) fractions() {
 				x, y = n.Lhs[0], n.Rhs[0]
 			}
 		}
-		if x != nil && (m.checker.Spent() || !m.hasRemainder(x, y)) {
+		if x != nil && (m.checker.Spent() || !m.hasRemainder(x, y) && !m.madeInt(x) && !m.isDivisor(y)) {
 			m.name(n, clip(m.text(n))+" drops the fraction: numbers of JSON are float64, divide those; write int(a) / int(b) of float64 variables to drop it")
 		}
 		return true
@@ -83,6 +84,14 @@ func (m *fixer) hasRemainder(x, y ast.Expr) bool {
 		return !found
 	})
 	return found
+}
+
+var divisor = regexp.MustCompile(`(?i)^(?:gcd|hcf|ggt|greatestCommon(?:Divisor|Factor))$`)
+
+// isDivisor reports whether a number is what a function for the greatest common divisor found: it leaves no fraction.
+func (m *fixer) isDivisor(y ast.Expr) bool {
+	c, ok := ast.Unparen(y).(*ast.CallExpr)
+	return ok && divisor.MatchString(m.text(c.Fun))
 }
 
 // roundsUp reports whether a division is (a + b - 1) / b.
@@ -168,7 +177,11 @@ func (m *fixer) hiddenVariables() {
 			return true
 		}
 		if as, ok := m.parents[id].(*ast.AssignStmt); ok && as.Tok == token.DEFINE {
-			if _, outer := v.Parent().Parent().LookupParent(v.Name(), v.Pos()); outer != nil && outer.Pkg() == m.Pkg && outer.Parent() != m.Pkg.Scope() {
+			_, outer := v.Parent().Parent().LookupParent(v.Name(), v.Pos())
+			if o, ok := outer.(*types.Var); ok && len(as.Lhs) == 1 && o.Parent() != m.Pkg.Scope() && types.Identical(o.Type(), v.Type()) {
+				at := m.offset(as.TokPos)
+				m.fix(v.Name()+" is set, not declared anew", edit{at, at + 2, "="})
+			} else if outer != nil && outer.Pkg() == m.Pkg && outer.Parent() != m.Pkg.Scope() {
 				m.name(id, v.Name()+" is a new variable here, which nothing reads: write = to set the one further out")
 			}
 		}

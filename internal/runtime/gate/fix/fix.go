@@ -116,7 +116,7 @@ func (m *fixer) round() {
 	if len(m.Errors) > 0 {
 		return
 	}
-	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.textFiles, m.lists, m.nilMaps, m.layouts, m.jsonTexts, m.refusals, m.unusedImports} {
+	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.keys, m.textFiles, m.lists, m.nilMaps, m.layouts, m.jsonTexts, m.refusals, m.unusedImports} {
 		if stage(); len(m.edits) > 0 {
 			return
 		}

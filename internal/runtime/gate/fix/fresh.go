@@ -95,7 +95,7 @@ var sorting = regexp.MustCompile(`^(?:sort\.(?:Strings|Ints|Float64s|Slice|Slice
 // sorted fixes return sort.Strings(list), nil and list = sort.Strings(list): it changes the list and returns nothing.
 func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 	c, ok := nearest(path, func(c *ast.CallExpr) bool { return sorting.MatchString(m.callee(c)) })
-	if !ok || !m.isFresh(m.variable(c.Args[0])) {
+	if !ok || !m.isFresh(m.variable(c.Args[0])) && !m.isTaken(m.variable(c.Args[0])) {
 		return false
 	}
 	list, note := m.text(c.Args[0]), m.text(c.Fun)+" returns nothing"
@@ -104,6 +104,13 @@ func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 	}
 	st := m.evaluates(c)
 	return st != nil && st.Pos() != c.Pos() && m.isLast(c, st) && !m.callsBefore(st, c) && m.fix(note, m.before(st, m.text(c)+"\n"), m.replace(c, list))
+}
+
+// isTaken reports whether a variable is an argument that Run reads there alone, whose list it may change.
+func (m *fixer) isTaken(v *types.Var) bool {
+	def, value := m.definition(v)
+	a, ok := value.(*ast.TypeAssertExpr)
+	return ok && m.once(def) && m.origin(m.unhelped(a.X)) == ofArguments && m.countText(m.text(m.unhelped(a.X))) == 1
 }
 
 // isLast reports whether the program does not look at the list that a call changes within the rest of the statement or after it: the author may take it for a copy.

@@ -84,6 +84,10 @@ func (m *fixer) foreignImports() {
 			m.webClient(name, has)
 		case p == "io/ioutil":
 			m.ioutil(name, has)
+		case p == "sync":
+			m.sequential(name)
+		case p == "os":
+			m.outputs(name)
 		case p == "log" && !uses(m.file, "recover"):
 			m.logging(name)
 		default:

@@ -112,7 +112,7 @@ func (m *fixer) answering() (out []*ast.FuncDecl) {
 			}
 			if c, ok := ast.Unparen(r.Results[0]).(*ast.CallExpr); ok {
 				if id, ok := c.Fun.(*ast.Ident); ok {
-					if f := m.function(id.Name); f != nil && f.Body != nil && !slices.Contains(out, f) && m.countText(id.Name) == 1 {
+					if f := m.function(id.Name); f != nil && f.Body != nil && !slices.Contains(out, f) && len(m.usesOf(m.Info.Defs[f.Name])) == 1 {
 						out = append(out, f)
 					}
 				}
@@ -167,6 +167,9 @@ func (m *fixer) functions() {
 		if isGetter(m.Info.TypeOf(x)) {
 			m.fix(clip(m.text(x))+" is called", m.after(x, "()"))
 		}
+		if t := m.Info.TypeOf(x); t != nil && isBuilder(t) {
+			m.fix("the text is returned, not what it was written to", m.after(x, ".String()"))
+		}
 	})
 }
 
@@ -184,6 +187,8 @@ func (m *fixer) pointers() {
 		owner, name := m.hostMember(s)
 		from := len(call.Args) // of what it decodes into
 		switch {
+		case owner == "Call" && name == "Bind" && m.boundList(call, s):
+			return false
 		case owner == "Call" && name == "Bind", m.callee(call) == "json.Unmarshal" && len(call.Args) == 2:
 			from = len(call.Args) - 1
 		case m.callee(call) == "fmt.Sscanf":

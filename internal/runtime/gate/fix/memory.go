@@ -22,12 +22,49 @@ func (m *fixer) inMemory(n *ast.TypeAssertExpr, like string) bool {
 	}
 	ix, ok := member.(*ast.IndexExpr)
 	run := m.function("Run")
-	if !ok || constantText(ix.Index) == "" || constantText(ix.Index) == report.ContextHistory || run == nil || !m.isMemory(ix.X) || !m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) ||
-		m.text(ix.X) != fieldsOf(run.Type.Params)[0].name+".Context" || !m.onlyAsserted(ix, m.Info.TypeOf(n.Type)) {
+	if !ok || run == nil || !m.isKept(ix, run, m.Info.TypeOf(n.Type)) {
 		return false
 	}
 	at := m.offset(run.Body.Lbrace) + 1
 	return m.useHost(fmt.Sprintf("JSON has no %s: that of the memory is converted", m.text(n.Type)), edit{at, at, "\nif " + place + " != nil {\n" + place + " = recurgent." + convert + "\n}\n"})
+}
+
+// isKept reports whether Run can convert a member of the memory where it lies: the program names it by the call that Run is given, and asserts the type alone of it.
+func (m *fixer) isKept(ix *ast.IndexExpr, run *ast.FuncDecl, t types.Type) bool {
+	return constantText(ix.Index) != "" && constantText(ix.Index) != report.ContextHistory && m.isMemory(ix.X) && m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) &&
+		m.text(ix.X) == fieldsOf(run.Type.Params)[0].name+".Context" && m.onlyAsserted(ix, t)
+}
+
+// fromStart has what a session's memory lacks at first be nothing, where the program takes it without a look whether it is there, and sets it, too: it counts
+// or collects in it, and would fail in every session.
+func (m *fixer) fromStart(n *ast.TypeAssertExpr, t types.Type) bool {
+	ix, ok := n.X.(*ast.IndexExpr)
+	as, isSet := m.parents[n].(*ast.AssignStmt)
+	if !ok || !isSet || as.Tok != token.DEFINE || len(as.Lhs) != 1 || len(as.Rhs) != 1 || isName(as.Lhs[0], "_") || !m.inBlock(as) || !m.isMemory(ix.X) || constantText(ix.Index) == "" || m.like(t) == "" {
+		return false
+	}
+	sets, reads := 0, 0
+	ast.Inspect(m.file, func(o ast.Node) bool {
+		x, ok := o.(*ast.IndexExpr)
+		if !ok || m.text(x) != m.text(ix) {
+			return true
+		}
+		if m.isSet(x) {
+			sets++
+		} else {
+			reads++
+		}
+		return true
+	})
+	if sets == 0 || reads != 1 {
+		return false
+	}
+	edits := []edit{m.after(as.Lhs[0], ", _")}
+	if _, isMap := t.Underlying().(*types.Map); isMap {
+		name := m.text(as.Lhs[0])
+		edits = append(edits, m.after(as, "\nif "+name+" == nil {\n"+name+" = "+m.text(n.Type)+"{}\n}"))
+	}
+	return m.fix("the memory is empty at first", edits...)
 }
 
 // memberOf is what a variable stands for that is set once, to a member of an object: that member. Of other expressions it is themselves.

@@ -26,8 +26,8 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 }
 
 // near are names of packages as they are often misremembered.
-var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Runes": "slices.Sort", "sort.Int64s": "slices.Sort", "sort.Int": "sort.Ints", "sort.String": "sort.Strings", "errors.Errorf": "fmt.Errorf", "errors.Newf": "fmt.Errorf",
-	"strings.Contain": "strings.Contains", "strings.Replaces": "strings.ReplaceAll", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal"}
+var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Runes": "slices.Sort", "sort.Int64s": "slices.Sort", "errors.Errorf": "fmt.Errorf", "errors.Newf": "fmt.Errorf",
+	"strings.Replaces": "strings.ReplaceAll", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal"}
 
 // undefinedOfPackage fixes a name of a package that differs by case, or as near has it.
 func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []string) bool {
@@ -38,6 +38,10 @@ func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []strin
 	if m.importedHost(s.X) {
 		return m.hostFunction(s)
 	}
+	if c, ok := m.parents[s].(*ast.CallExpr); ok && m.text(s) == "rand.Seed" && strings.Contains(m.text(c), "time.Now(") {
+		st, stands := m.parents[c].(*ast.ExprStmt)
+		return stands && m.fix("random numbers need no seed", m.line(st))
+	}
 	to := near[match[1]+"."+match[2]]
 	if to == "" {
 		for _, spec := range m.file.Imports {
@@ -45,8 +49,13 @@ func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []strin
 			if importName(spec) != match[1] {
 				continue
 			}
-			if i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, match[2]) }); i >= 0 {
-				to = match[1] + "." + names[i]
+			for _, same := range []func(n string) bool{
+				func(n string) bool { return strings.EqualFold(n, match[2]) },
+				func(n string) bool { return n+"s" == match[2] || n == match[2]+"s" },
+			} {
+				if i := slices.IndexFunc(names, same); i >= 0 && to == "" {
+					to = match[1] + "." + names[i]
+				}
 			}
 		}
 	}
@@ -80,10 +89,15 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 	if call != nil && call.Fun != s {
 		call = nil
 	}
+	if typ, ok := getterType(s.Sel.Name); ok && typ != "" && isEmptyInterface(t) && call != nil && len(call.Args) == 0 {
+		return m.typedGetter(call, m.text(s.X), typ, nil)
+	}
 	switch t.Underlying().(type) {
+	case *types.Basic:
+		return call != nil && m.textMethod(call, s)
 	case *types.Slice:
 		if call != nil {
-			return m.appendMethod(call, s)
+			return m.appendMethod(call, s) || m.textMethod(call, s) || m.popped(call, s)
 		}
 		name := strings.ToLower(s.Sel.Name)
 		return (name == "length" || name == "len") && m.fix("the length is len("+clip(m.text(s.X))+")", m.replace(s, "len("+m.text(s.X)+")"))

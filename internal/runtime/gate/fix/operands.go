@@ -18,6 +18,9 @@ func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
 		a, b := m.Info.TypeOf(x), m.Info.TypeOf(y)
 		return a != nil && b != nil && !types.Identical(a, b)
 	}
+	if m.ofFraction(path) {
+		return true
+	}
 	for _, n := range path {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
@@ -55,6 +58,8 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 // mixed fixes x op y.
 func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	switch {
+	case m.repeated(n), m.refusedBool(n):
+		return true
 	case n.Op == token.REM:
 		return m.remainder(n)
 	case n.Op == token.QUO && m.hasRemainder(n.X, n.Y):
@@ -69,13 +74,76 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 			return m.convert(side[0], m.operand(n, to))
 		case from.Value != nil && !isString(to), isString(to) && n.Op == token.ADD, isString(to) && isBasic(from.Type, types.Int32),
 			isWhole(from.Type) && (isBasic(to, types.Float64) || isBasic(to, types.Int64) && isBasic(from.Type, types.Int)),
-			isBasic(from.Type, types.Int32) && isBasic(to, types.Int), isCalendar(from.Type) && isBasic(to, types.Int):
+			isBasic(from.Type, types.Uint8) && (isRune(to) || isBasic(to, types.Int)), isBasic(from.Type, types.Int32) && isBasic(to, types.Int), isCalendar(from.Type) && isBasic(to, types.Int):
 			if m.convert(side[0], to) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// repeated fixes "-" * n.
+func (m *fixer) repeated(n *ast.BinaryExpr) bool {
+	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
+		text, times := side[0], ast.Unparen(side[1])
+		t := m.Info.Types[times]
+		if n.Op != token.MUL || !isString(m.Info.TypeOf(text)) || isNamed(m.Info.TypeOf(text)) || t.Type == nil || isString(t.Type) || m.declares("max") {
+			continue
+		}
+		count := m.text(times)
+		switch {
+		case t.Value != nil && isWhole(t.Type):
+		case isFloat(t.Type) && t.Value == nil, isEmptyInterface(t.Type):
+			count = m.asJSON(count, m.origin(times), types.Typ[types.Int])
+		case !types.Identical(t.Type, types.Typ[types.Int]):
+			continue
+		}
+		if t.Value == nil {
+			count = "max(" + count + ", 0)"
+		}
+		return m.useHost("a text is repeated by strings.Repeat", m.replace(n, "strings.Repeat("+m.text(text)+", "+count+")"))
+	}
+	return false
+}
+
+// refusedBool fixes v, err := x.(T); err != nil: an assertion says whether it held.
+func (m *fixer) refusedBool(n *ast.BinaryExpr) bool {
+	v := m.variable(n.X)
+	def, _ := m.definition(v)
+	as, ok := def.(*ast.AssignStmt)
+	if !ok || !isName(n.Y, "nil") || len(as.Lhs) != 2 || len(as.Rhs) != 1 || m.variable(as.Lhs[1]) != v || !isBasic(v.Type(), types.Bool) {
+		return false
+	}
+	if _, asserted := ast.Unparen(as.Rhs[0]).(*ast.TypeAssertExpr); !asserted || n.Op != token.NEQ && n.Op != token.EQL {
+		return false
+	}
+	not := "!"
+	if n.Op == token.EQL {
+		not = ""
+	}
+	return m.fix("an assertion says whether it held, in no error", m.replace(n, not+v.Name()))
+}
+
+// ofFraction has the int of n / 100.0 be a float64, as the point says, where what is made of it is wanted as one.
+func (m *fixer) ofFraction(path []ast.Node) bool {
+	done := false
+	for _, n := range path {
+		if _, ok := n.(ast.Expr); !ok {
+			break
+		}
+		ast.Inspect(n, func(n ast.Node) bool {
+			b, ok := n.(*ast.BinaryExpr)
+			if !ok || b.Op != token.QUO || m.Info.Types[b].Value != nil || !types.Identical(m.Info.TypeOf(b.X), types.Typ[types.Int]) {
+				return true
+			}
+			if l, ok := ast.Unparen(b.Y).(*ast.BasicLit); ok && l.Kind == token.FLOAT && !m.quotient(b.X) {
+				done = m.convert(b.X, types.Typ[types.Float64]) || done
+			}
+			return true
+		})
+	}
+	return done
 }
 
 // times fixes n * time.Hour of a whole number n.
@@ -137,6 +205,9 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 	n, ok := nearest(path, func(b *ast.BinaryExpr) bool { return b.Op.String() == match[1] })
 	if !ok {
 		return false
+	}
+	if m.repeated(n) {
+		return true
 	}
 	if n.Op == token.REM {
 		return m.remainder(n)

@@ -51,6 +51,9 @@ func (m *fixer) returnCount(_ types.Error, path []ast.Node, match []string) bool
 			zero := m.zero(results[0].typ)
 			return zero != "" && m.fix("an error is the last result", m.before(r.Results[0], zero+", "))
 		}
+		if isName(r.Results[0], "nil") && m.zero(results[0].typ) == "nil" && m.answersElsewhere(r) {
+			return m.fix("without an error the last result is nil", m.after(r.Results[0], ", nil"))
+		}
 		if t := m.Info.TypeOf(r.Results[0]); isName(r.Results[0], "nil") || t == nil || !isEmptyInterface(t) && m.isErrorOfOwn(t) {
 			return false // an error or a value: both
 		}
@@ -59,6 +62,25 @@ func (m *fixer) returnCount(_ types.Error, path []ast.Node, match []string) bool
 		return m.fix("the function returns no error", edit{m.offset(r.Results[have-2].End()), m.offset(r.Results[have-1].End()), ""})
 	}
 	return false
+}
+
+// answersElsewhere reports whether the function returns a value at another place.
+func (m *fixer) answersElsewhere(r *ast.ReturnStmt) bool {
+	f, ok := m.enclosing(r).(*ast.FuncDecl)
+	if !ok || m.inLiteral(r) {
+		return false
+	}
+	found := false
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		o, ok := n.(*ast.ReturnStmt)
+		if ok && len(o.Results) > 0 && !isName(o.Results[0], "nil") {
+			t := m.Info.TypeOf(o.Results[0])
+			found = found || t != nil && !isError(t) && !m.isErrorOfOwn(t)
+		}
+		_, lit := n.(*ast.FuncLit)
+		return !found && !lit
+	})
+	return found
 }
 
 // isErrorOfOwn reports whether a type, or a pointer to it, is an error.

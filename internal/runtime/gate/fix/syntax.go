@@ -18,7 +18,7 @@ func (m *fixer) syntax(err error) {
 		if e.Pos.Offset > len(m.src) || i > 0 && !strings.HasPrefix(e.Msg, "missing ',' before newline") {
 			continue
 		}
-		for _, rule := range []func(*scanner.Error) bool{m.comma, m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
+		for _, rule := range []func(*scanner.Error) bool{m.comma, m.foreignLine, m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
 			if rule(e) {
 				break
 			}

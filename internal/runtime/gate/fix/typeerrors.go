@@ -28,6 +28,7 @@ var rules = sync.OnceValue(func() []rule {
 		{regexp.MustCompile(`^result parameter (\w+) not in scope at return`), (*fixer).hiddenResult},
 		{regexp.MustCompile(`^multiple-value `), (*fixer).singleValue},
 		{regexp.MustCompile(`\(non-numeric type `), (*fixer).stepped},
+		{regexp.MustCompile(`^in call to .* does not match (?:inferred )?type `), (*fixer).inferred},
 		{regexp.MustCompile(`^cannot assign to struct field .* in map`), (*fixer).fieldInMap},
 		{regexp.MustCompile(`\(no value\) used as value`), (*fixer).sorted},
 		{regexp.MustCompile(`^append\((?s:.*) is not used$`), (*fixer).appended},
@@ -63,6 +64,9 @@ func (m *fixer) typeError(e types.Error) {
 	}
 	if main, run := m.function("main"), m.function("Run"); main != nil && run != nil && main.Pos() <= e.Pos && e.Pos <= main.End() {
 		m.fix("main, which nothing calls, is left out", m.without(main))
+		return
+	}
+	if m.ranged(e, path) {
 		return
 	}
 	for _, r := range rules() {

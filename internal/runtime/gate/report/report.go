@@ -79,8 +79,9 @@ func (f *Facts) NamesHistory() bool {
 type Terms struct {
 	Parameters []Parameter `json:"parameters,omitempty"` // as declared, in positional order
 	Method     string      `json:"method,omitempty"`
-	Null       bool        `json:"null,omitempty"`    // the contract or the declaration speaks of null
-	Returns    string      `json:"returns,omitempty"` // JSON type of the value, as declared or as the contract has it; "" where that is not known, or may be null
+	Null       bool        `json:"null,omitempty"`     // the contract or the declaration speaks of null
+	Returns    string      `json:"returns,omitempty"`  // JSON type of the value, as declared or as the contract has it; "" where that is not known, or may be null
+	Required   []string    `json:"required,omitempty"` // members of the object that the deliverable requires
 }
 
 // A Parameter is one that a program's author has declared.

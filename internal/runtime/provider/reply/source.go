@@ -49,6 +49,9 @@ func rankOf(source string) rank {
 	if file != nil {
 		return rankOfFile(file)
 	}
+	if severalFiles(source) {
+		return rankWhole
+	}
 	switch {
 	case !declaresRun.MatchString(source):
 		return rankPart
@@ -176,6 +179,35 @@ func (f *finder) within(s string, depth int) (candidate, bool) {
 
 // goLine is how a line of a Go file begins that stands outside of functions.
 var goLine = regexp.MustCompile(`(?m)^(?:package[ \t]+\w+|import[ \t]*[("]|func[ \t]+[\w(]|type[ \t]+\w+|var[ \t]+[\w(]|const[ \t]+[\w(])`)
+
+var packageClause = regexp.MustCompile(`(?m)^package[ \t]+\w+[ \t\r]*$`)
+
+// severalFiles reports whether a text is a program in several files, which the gate joins: each parses, one has Run, the others helpers.
+func severalFiles(source string) bool {
+	clauses := packageClause.FindAllStringIndex(source, 9)
+	if len(clauses) < 2 || len(clauses) > 8 {
+		return false
+	}
+	begins := 0
+	for i, c := range clauses {
+		end := len(source)
+		if i+1 < len(clauses) {
+			end = clauses[i+1][0]
+		}
+		file := parseGo(source[c[0]:end])
+		switch {
+		case file == nil:
+			return false
+		case rankOfFile(file) == rankWhole:
+			begins++
+		case rankOfFile(file) != rankHelper || declaresMain.MatchString(source[c[0]:end]):
+			return false
+		}
+	}
+	return begins == 1
+}
+
+var declaresMain = regexp.MustCompile(`(?m)^func[ \t]+main[ \t]*\(`)
 
 func beginsAsGo(s string) bool {
 	for line := range strings.Lines(s) {

@@ -131,7 +131,22 @@ func panicked(p *rt.Panic) *wire.Answer {
 	if p.Class == "fatal error" && strings.Contains(message, "stack overflow") {
 		return failed(wire.ErrResourceExhausted, "stack", message, "Use a loop, or bound the depth of the recursion.")
 	}
-	return failed(wire.ErrExecution, "panic", message, "")
+	hint := ""
+	for part, h := range panicHints {
+		if strings.Contains(message, part) {
+			hint = h
+		}
+	}
+	return failed(wire.ErrExecution, "panic", message, hint)
+}
+
+// panicHints say what to write in the place of what panics with words that hold these.
+var panicHints = map[string]string{
+	"unsupported Perl syntax":      "Regular expressions have no (?=...), (?!...) and (?<=...) here: test each part by an expression or a loop of its own.",
+	"invalid escape sequence: `\\": "Regular expressions have no \\1 here: compare the parts in the program.",
+	"with length 0":                "The list is empty: make([]T, n) has n items; append adds one; look at len(list) before list[0].",
+	"assignment to entry in nil":   "Make the map first: m := map[string]T{}.",
+	"interface {} is nil, not":     "The value is missing: v, ok := x.(T), and what to do if !ok.",
 }
 
 func (s *server) fits(raw []byte) error {

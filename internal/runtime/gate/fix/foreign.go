@@ -1,0 +1,103 @@
+package fix
+
+import (
+	"go/ast"
+	"go/scanner"
+	"go/types"
+	"regexp"
+	"strings"
+)
+
+// foreignLines are statements as other languages have them, as lines of their own, and what they are in Go.
+var foreignLines = []struct {
+	form     *regexp.Regexp
+	to, note string
+}{
+	{regexp.MustCompile(`^([ \t]*)while\b(.*\{)[ \t\r]*$`), "${1}for$2", "while is for in Go"},
+	{regexp.MustCompile(`^([ \t]*)for[ \t]*\(([^;]*;[^;]*;[^;]*)\)[ \t]*\{[ \t\r]*$`), "${1}for $2 {", "for has no parentheses in Go"},
+	{regexp.MustCompile(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]+in[ \t]+range\(([\pL\d_.]+|len\([\pL\d_.]+\))\)[ \t]*:?[ \t]*\{[ \t\r]*$`), "${1}for $2 := range $3 {", "Go counts with := range"},
+	{regexp.MustCompile(`^([ \t]*\}[ \t]*)(?:elif|elsif|elseif)\b(.*\{)[ \t\r]*$`), "${1}else if$2", "elif is else if in Go"},
+	{regexp.MustCompile(`^([ \t]*)(?:var|let|const)[ \t]+((?:[\pL_][\pL\d_]*,[ \t]*)*[\pL_][\pL\d_]*[ \t]*:=.*)$`), "$1$2", ":= declares by itself"},
+	{regexp.MustCompile(`^([ \t]*)let[ \t]+([\pL_][\pL\d_]*)[ \t]*=([^=].*)$`), "$1$2 :=$3", "let is := in Go"},
+}
+
+// conditional is x := c ? a : b, where neither c nor a and b have such a form themselves.
+var (
+	conditional = regexp.MustCompile("^([ \t]*)([\\pL_][\\pL\\d_.]*[ \t]*:?=|return)[ \t]+([^?`]+?) \\? ([^?:`\"]+|\"[^\"\\\\]*\") : ([^?:`\"]+?|\"[^\"\\\\]*\")(, nil)?;?[ \t\r]*$")
+	harmless    = regexp.MustCompile(`^(?:-?[\d.]+|"[^"]*"|'[^']*'|[\pL_][\pL\d_]*)$`)
+)
+
+// foreignLine writes a line of another language in Go.
+func (m *fixer) foreignLine(e *scanner.Error) bool {
+	line, begin := m.lineAt(e)
+	for _, f := range foreignLines {
+		if f.form.MatchString(line) {
+			return m.fix(f.note, edit{begin, begin + len(line), f.form.ReplaceAllString(line, f.to)})
+		}
+	}
+	g := conditional.FindStringSubmatch(line)
+	if g == nil || !strings.HasPrefix(e.Msg, "illegal character U+003F") {
+		return false
+	}
+	const note = "Go has no a ? b : c"
+	set, cond, yes, no := g[2], g[3], g[4], g[5]
+	if set == "return" {
+		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\nreturn " + yes + g[6] + "\n}\nreturn " + no + g[6]})
+	}
+	if !harmless.MatchString(no) {
+		yes, no, cond = no, yes, "!("+cond+")"
+	}
+	name := strings.TrimRight(set, " \t:=")
+	if !harmless.MatchString(no) || no == "nil" || g[6] != "" || strings.Contains(cond, name) || strings.Contains(yes, name) {
+		return false // what is evaluated needlessly may fail
+	}
+	return m.fix(note, edit{begin, begin + len(line), set + " " + no + "\nif " + cond + " {\n" + name + " = " + yes + "\n}"})
+}
+
+// textMethods are methods of texts in other languages, in small letters without _, with the number of their arguments, and the functions that do the same.
+var textMethods = map[string]struct {
+	arguments int
+	function  string
+}{
+	"upper": {0, "strings.ToUpper"}, "toupper": {0, "strings.ToUpper"}, "touppercase": {0, "strings.ToUpper"},
+	"lower": {0, "strings.ToLower"}, "tolower": {0, "strings.ToLower"}, "tolowercase": {0, "strings.ToLower"},
+	"trim": {0, "strings.TrimSpace"}, "strip": {0, "strings.TrimSpace"}, "trimspace": {0, "strings.TrimSpace"},
+	"contains": {1, "strings.Contains"}, "includes": {1, "strings.Contains"}, "split": {1, "strings.Split"},
+	"startswith": {1, "strings.HasPrefix"}, "hasprefix": {1, "strings.HasPrefix"}, "endswith": {1, "strings.HasSuffix"}, "hassuffix": {1, "strings.HasSuffix"},
+	"replaceall": {2, "strings.ReplaceAll"}, "repeat": {1, "strings.Repeat"},
+}
+
+// textMethod writes s.Split(",") and list.Join(",") as the functions of package strings.
+func (m *fixer) textMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
+	name, t := strings.ToLower(strings.ReplaceAll(s.Sel.Name, "_", "")), m.Info.TypeOf(s.X)
+	args := ""
+	for _, a := range call.Args {
+		args += ", " + m.text(a)
+	}
+	function := ""
+	switch {
+	case isPlainString(t) && textMethods[name].function != "" && textMethods[name].arguments == len(call.Args):
+		function = textMethods[name].function
+	case name == "join" && len(call.Args) == 1 && types.Identical(t, types.NewSlice(types.Typ[types.String])) && isString(m.Info.TypeOf(call.Args[0])):
+		function = "strings.Join"
+	default:
+		return false
+	}
+	return m.fix("texts have no methods in Go: "+function, m.replace(call, function+"("+m.text(s.X)+args+")"))
+}
+
+// popped writes x := list.pop() as Go has it.
+func (m *fixer) popped(call *ast.CallExpr, s *ast.SelectorExpr) bool {
+	st := m.evaluates(call)
+	if strings.ToLower(s.Sel.Name) != "pop" || len(call.Args) > 0 || m.variable(s.X) == nil || st == nil {
+		return false
+	}
+	list := m.text(s.X)
+	last := "len(" + list + ")-1"
+	if st.Pos() == call.Pos() {
+		return m.fix("a list has no pop", m.replace(st, list+" = "+list+"[:"+last+"]"))
+	}
+	as, ok := st.(*ast.AssignStmt)
+	return ok && len(as.Lhs) == 1 && len(as.Rhs) == 1 && as.Rhs[0] == ast.Expr(call) && m.variable(as.Lhs[0]) != nil &&
+		m.fix("a list has no pop", m.replace(call, list+"["+last+"]"), m.after(as, "\n"+list+" = "+list+"[:"+last+"]"))
+}

@@ -1,0 +1,69 @@
+package fix
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"strings"
+)
+
+// places are names that a place in a list has.
+var places = regexp.MustCompile(`(?i)^(?:[ijkn_]|idx|index|ind|pos|position|place|row|col|line|no|num|number|key)\d*$`)
+
+// ranged writes for word := range words as over the items, where the word is taken for one: it has another name than a place, and is none.
+func (m *fixer) ranged(e types.Error, path []ast.Node) bool {
+	if !strings.Contains(e.Msg, "int") {
+		return false
+	}
+	for _, n := range path {
+		switch n.(type) {
+		case *ast.AssignStmt, *ast.ExprStmt, *ast.ReturnStmt, ast.Expr:
+		default:
+			return false
+		}
+		done := false
+		ast.Inspect(n, func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			if ok && !done && regexp.MustCompile(`\b`+regexp.QuoteMeta(id.Name)+`\b`).MatchString(e.Msg) {
+				if r := m.overPlaces(m.variable(id)); r != nil {
+					done = m.fix(id.Name+" is an item: for _, "+id.Name+" := range", m.before(r.Key, "_, "))
+				}
+			}
+			return !done
+		})
+		if done {
+			return true
+		}
+	}
+	return false
+}
+
+// overPlaces returns the loop over the places of a list or a text that sets a variable, where its name and its uses are not those of a place.
+func (m *fixer) overPlaces(v *types.Var) (loop *ast.RangeStmt) {
+	if v == nil || places.MatchString(v.Name()) {
+		return nil
+	}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if r, ok := n.(*ast.RangeStmt); ok && r.Tok == token.DEFINE && r.Value == nil && m.variable(r.Key) == v {
+			switch m.Info.TypeOf(r.X).Underlying().(type) {
+			case *types.Slice, *types.Array:
+				loop = r
+			}
+		}
+		return loop == nil
+	})
+	for _, id := range m.usesOf(v) {
+		switch p := m.parents[id].(type) {
+		case *ast.IndexExpr:
+			if p.Index == id {
+				return nil
+			}
+		case *ast.BinaryExpr:
+			if strings.Contains(m.text(p), "len(") {
+				return nil
+			}
+		}
+	}
+	return loop
+}
