@@ -2153,6 +2153,24 @@ func (e VersionEngine) Valid() bool {
 	}
 }
 
+// Defines values for VersionNativeFrom.
+const (
+	VersionNativeFromCarried   VersionNativeFrom = "carried"
+	VersionNativeFromInstalled VersionNativeFrom = "installed"
+)
+
+// Valid indicates whether the value is a known member of the VersionNativeFrom enum.
+func (e VersionNativeFrom) Valid() bool {
+	switch e {
+	case VersionNativeFromCarried:
+		return true
+	case VersionNativeFromInstalled:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for VersionNativeState.
 const (
 	VersionNativeStateOff VersionNativeState = "off"
@@ -6110,6 +6128,8 @@ type Version struct {
 
 	// Native Whether programs that are called often are compiled.
 	Native *struct {
+		// From The daemon's binary carries the compiler, or a Go toolchain is installed on its machine.
+		From  *VersionNativeFrom `json:"from,omitempty"`
 		State VersionNativeState `json:"state"`
 
 		// Toolchain The Go version that compiles.
@@ -6137,6 +6157,9 @@ type Version struct {
 
 // VersionEngine The setting of what runs programs; a reply's program.engine says which did.
 type VersionEngine string
+
+// VersionNativeFrom The daemon's binary carries the compiler, or a Go toolchain is installed on its machine.
+type VersionNativeFrom string
 
 // VersionNativeState defines model for Version.Native.State.
 type VersionNativeState string
