@@ -72,13 +72,13 @@ func asWritten(data []byte) openaitest.Reply {
 // ownFault is why a reply is left out whose text, read as it stands, computes another value than its task wants.
 const ownFault = "it is wrong as it stands"
 
-// TestUnseenWeakReplies plays sets that were written before it was known how they are corrected, with second replies to what the daemon then asked. Of those with a
-// single reading 60 % are served at once and 85 % within two requests; no correction makes a wrong value. With -v it prints the figures, and what was asked.
+// TestUnseenWeakReplies plays sets that were written before it was known how they are corrected. The kinds of the first are known to the rules by now; of the second, which
+// no rule was written for, the figures are those of docs/models.md. No correction makes a wrong value. With -v it prints the figures, and what was asked.
 func TestUnseenWeakReplies(t *testing.T) {
 	t.Parallel()
-	for _, set := range []string{"first", "second"} {
+	for set, least := range map[string]struct{ once, twice int }{"first": {48, 61}, "second": {18, 28}} {
 		replies, once, twice, wrong := playUnseen(t, "testdata/weakunseen/"+set+".txtar")
-		if wrong > 0 || 100*once < 60*replies || 100*twice < 85*replies {
+		if wrong > 0 || once < least.once || twice < least.twice {
 			t.Errorf("%s: of %d replies %d are served at once, %d within two requests, and there are %d wrong values", set, replies, once, twice, wrong)
 		}
 	}
