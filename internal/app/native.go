@@ -94,7 +94,7 @@ func (a *App) openNative(o Options, p *parts) (*tier.Tier, error) {
 // openBuilder opens the builder of a directory.
 func openBuilder(dir string, most Bytes, p *parts, with native.Toolchain, key *seal.Key) (*native.Builder, error) {
 	no := native.DefaultOptions()
-	no.MaxBytes = int64(most)
+	no.MaxBytes, no.Waited = int64(most), p.options.Engine == report.EngineGo
 	no.Timeout = buildTime
 	no.Toolchain, no.Dir, no.Key, no.Sources, no.Text, no.Run = with, dir, key, runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
 	return native.New(no)

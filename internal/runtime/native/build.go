@@ -76,7 +76,7 @@ func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest
 	if err != nil {
 		return nil, err
 	}
-	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Env: carried.Settings, Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps}
+	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Env: carried.Settings, Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps, Background: !b.opts.Waited}
 	if said, err := b.opts.Run(ctx, tools); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

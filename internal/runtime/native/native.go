@@ -38,9 +38,10 @@ type Options struct {
 	MaxBytes  int64         // that the executables in Dir may take together; the least recently used go first
 	Timeout   time.Duration // of one build
 	Memory    int64         // bytes of data that each process of a build may have
+	Waited    bool          // somebody waits for a build, which gives way to nothing then
 	// Text has a confined process check the source and return the text to compile (sandbox.Pool.NativeText).
 	Text func(ctx context.Context, source string) (string, error)
-	// Run runs tools confined, at the lowest priority, and returns what the one that failed wrote (sandbox.Pool.RunTools).
+	// Run runs tools confined, and returns what the one that failed wrote (sandbox.Pool.RunTools).
 	Run func(ctx context.Context, t wire.Tools) ([]byte, error)
 }
 

@@ -56,7 +56,7 @@ func (r *runner) check(ctx context.Context, source string, deadline time.Time) (
 	return c, nil
 }
 
-// RunTools runs the steps, each in a process that is confined to the directories, without network and at the lowest priority, and returns what the one that
+// RunTools runs the steps, each in a process that is confined to the directories, without network, and returns what the one that
 // failed wrote. Each writes one file, which RunTools makes, and no other. The daemon must own the directories.
 func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
 	confinement, err := policy.Tool(&t, p.spawner.plan.toolTasks())

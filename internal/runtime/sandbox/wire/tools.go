@@ -18,6 +18,8 @@ type Tools struct {
 	CPU    int64    // seconds of processor time that each may use
 	File   int64    // bytes of the file that it writes
 	Steps  []ToolStep
+
+	Background bool // they run at the lowest priority
 }
 
 // MaxNativeText bounds the text of a program's native form, in bytes.
