@@ -41,7 +41,7 @@ func (c *rawClient) ask(method string, params object) (result object, code int, 
 		params["_meta"] = object{"io.modelcontextprotocol/protocolVersion": newest, "io.modelcontextprotocol/clientInfo": object{"name": "raw", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": capabilities}
 	}
 	message := object{"jsonrpc": "2.0", "id": "x", "method": method, "params": params}
-	answer := object{}
+	var answer object
 	if c.stdio != nil {
 		answer = c.stdio(message)
 	} else {

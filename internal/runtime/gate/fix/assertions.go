@@ -72,10 +72,7 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 		return
 	}
 	kind, like := jsonKind(t), m.like(t)
-	if kind == "" && like == "" && m.structured(n, t, from) {
-		return
-	}
-	if kind != "" && kind != "number" && like != "" && m.inMemory(n, like) {
+	if m.wholeOrKept(n, t, from) {
 		return
 	}
 	if text := m.text(n.Type); kind == "" || like == "" || text == "rune" || text == "byte" || kind != "number" && m.shared(n) {
@@ -99,6 +96,15 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 	}
 	m.useHost(fmt.Sprintf("JSON has no %s: %s is converted", m.text(n.Type), kindWords[kind]),
 		m.replace(n.X, fmt.Sprintf("recurgent.%s(%s, %s)", helper, m.text(n.X), like)))
+}
+
+// wholeOrKept corrects an assertion to be a struct, or to be what memory holds.
+func (m *fixer) wholeOrKept(n *ast.TypeAssertExpr, t types.Type, from origin) bool {
+	kind, like := jsonKind(t), m.like(t)
+	if kind == "" && like == "" {
+		return m.structured(n, t, from)
+	}
+	return kind != "" && kind != "number" && like != "" && m.inMemory(n, like)
 }
 
 // neverMade names an assertion of a member, of JSON or set by the program, to be a number or the like that neither JSON has nor the program makes.

@@ -53,16 +53,27 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 			return "" // the fraction may be wanted
 		}
 		return "float64(" + text + ")"
-	case (isBasic(from, types.Int32) || isBasic(from, types.Uint8)) && isBasic(to, types.Int) && m.digit(x):
-		return "int(" + text + ")"
-	case isBasic(from, types.Uint8) && isRune(to) && m.distance(x):
-		return "rune(" + text + ")"
+	case isBasic(from, types.Int32), isBasic(from, types.Uint8):
+		if as := m.character(x, text, from, to); as != "" {
+			return as
+		}
 	case isBasic(from, types.Int) && isBasic(to, types.Int64), isBasic(from, types.Int64) && isBasic(to, types.Int):
 		return m.typeText(to) + "(" + text + ")"
 	case isFloat(from) && isBasic(to, types.Int), isFloat(from) && isBasic(to, types.Int64):
 		return m.whole(x, to)
 	}
 	return m.convertedText(x, text, from, to)
+}
+
+// character is a character, or a part of one, as a number; "" where that is not what is meant.
+func (m *fixer) character(x ast.Expr, text string, from, to types.Type) string {
+	switch {
+	case isBasic(to, types.Int) && m.digit(x):
+		return "int(" + text + ")"
+	case isBasic(from, types.Uint8) && isRune(to) && m.distance(x):
+		return "rune(" + text + ")"
+	}
+	return ""
 }
 
 // unlike is an expression as a value of a type of another kind: of a page its body, of a weekday its number, of an error its message, of a text a reader; "" for others.

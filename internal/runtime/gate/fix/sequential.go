@@ -1,5 +1,7 @@
 package fix
 
+//lint:file-ignore SA1019 a program with go statements may not have been type-checked yet, and which variable a name is the parser says
+
 import (
 	"go/ast"
 	"go/token"
