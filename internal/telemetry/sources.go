@@ -17,7 +17,7 @@ type Sources struct {
 	Calls           func() (running, waiting int)
 	Recommendations func() int            // open ones
 	Ready           func() error          // nil: the daemon takes calls
-	ProgramCache    func() int64          // bytes of compiled programs; nil: none are kept
+	ProgramCache    func() int64          // bytes of the compiled programs that are kept; nil: 0
 	NativePrograms  func() map[string]int // programs that the native tier knows, by state
 	Model           func() Model          // nil: none is asked
 	Spend           func() Spend
@@ -147,9 +147,11 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 
 	byState(ch, s.artifacts, from.Artifacts, artifactStates)
 	byState(ch, s.programs, from.NativePrograms, nativeStates)
+	var compiled int64
 	if from.ProgramCache != nil {
-		gauge(s.programCache, float64(from.ProgramCache()))
+		compiled = from.ProgramCache()
 	}
+	gauge(s.programCache, float64(compiled))
 
 	var st Store
 	if from.Store != nil {
