@@ -21,7 +21,7 @@ import (
 // CompilerOptions configure what compiles programs under --engine go.
 type CompilerOptions struct {
 	// ProgramCache is how many bytes compiled programs may take on the disk, at least 64 MiB.
-	ProgramCache Bytes `name:"program-cache" env:"RECURGENT_PROGRAM_CACHE" value:"BYTES" help:"compiled programs that are kept under --engine go; beyond it the least recently used go, and are compiled again when they are called"`
+	ProgramCache Bytes `name:"program-cache" env:"RECURGENT_PROGRAM_CACHE" value:"BYTES" help:"compiled programs that are kept; beyond it the least recently used go, and are compiled again when they are called"`
 	// Builds is how many programs one owner may have compiled at once, 1 to 1024.
 	Builds int `name:"builds" env:"RECURGENT_BUILDS" value:"N" default:"number of CPUs" help:"programs that are compiled at the same time under --engine go; owners take turns"`
 

@@ -17,7 +17,7 @@ func SameBody(a, b *agent.Artifact) bool {
 }
 
 func sameProgram(g, h *agent.Generation) bool {
-	return g == h || g.ID == h.ID && g.Code == h.Code && g.Interface == h.Interface && g.Effects == h.Effects && g.MadeFor == h.MadeFor &&
+	return g == h || g.ID == h.ID && g.Code == h.Code && g.Interface == h.Interface && g.Effects == h.Effects && g.MadeFor == h.MadeFor && g.Asked == h.Asked &&
 		sameList(g.Facts, h.Facts) && sameList(g.ChangedAnswers, h.ChangedAnswers) && sameList(g.SolverShape, h.SolverShape) &&
 		sameList(g.Fixtures, h.Fixtures) && maps.Equal(g.Shapes, h.Shapes) && maps.Equal(g.Outlines, h.Outlines)
 }

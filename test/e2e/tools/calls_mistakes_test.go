@@ -46,7 +46,7 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 		{"a slash in a name", []string{"call", "a/b", "c", "--url", d.URL}, 3, []string{"/role must not contain slashes", "1 to 200 characters"}},
 		{"no session", []string{"call", "a", "b", "--session", "none", "--url", d.URL}, 3, []string{"there is no session none"}},
 		{"no daemon", []string{"call", "a", "b", "--url", "http://127.0.0.1:1"}, 3, []string{"is recurgentd serve running?", "RECURGENT_URL"}},
-		{"no model", []string{"call", "calculator", "integrate", "x", "--url", d.URL}, 1, []string{"set OPENAI_API_KEY or OPENAI_BASE_URL"}},
+		{"no model", []string{"call", "calculator", "integrate", "x", "--url", d.URL}, 1, []string{"start the daemon with OPENAI_API_KEY or OPENAI_BASE_URL"}},
 		{"a policy that is not", []string{"policy", "set", "repare_enabled=true", "--url", d.URL}, 3, []string{"/repare_enabled is not a known name"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

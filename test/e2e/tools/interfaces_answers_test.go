@@ -48,7 +48,12 @@ func asDeclared(d *rig.Daemon, k *rig.Task, kwargs json.RawMessage) json.RawMess
 	if r.Status != http.StatusOK {
 		return kwargs // no program was kept
 	}
-	shown, _ := r.Object(d.T)["interface"].(map[string]any)
+	seen := r.Object(d.T)
+	shown, _ := seen["interface"].(map[string]any)
+	if history, _ := seen["history"].([]any); shown == nil && len(history) > 0 { // the program is for calls with the task's contract: its generation says what it takes
+		newest, _ := history[0].(map[string]any)
+		shown, _ = newest["interface"].(map[string]any)
+	}
 	parameters, _ := shown["parameters"].([]any)
 	known := map[string]bool{}
 	var names []string

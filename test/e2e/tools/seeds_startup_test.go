@@ -105,7 +105,7 @@ func TestSeed001Line108(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Start()
-	if all := d.List("/v1/tools"); len(all) != 0 {
+	if all := d.List("/v1/tools"); len(all) != 1 || all[0]["revision"] != 0.0 { // its program is there, and nobody has registered it
 		t.Errorf("before a call there are the tools %v", all)
 	}
 	d.WantValue(d.Call(s, "area", 2), 2, "persisted")
