@@ -112,7 +112,7 @@ type LogEntry struct {
 	ArtifactHit                   bool      `json:"artifact_hit"`
 	Generation                    string    `json:"generation,omitempty"`
 	ProgramEngine                 string    `json:"program_engine,omitempty"`  // what ran the program: go, ssa or yaegi; "" when none ran
-	ProgramTier                   string    `json:"program_tier,omitempty"`    // native beside go, engine beside another program_engine
+	ProgramTier                   string    `json:"program_tier,omitempty"`    // native for go, engine for another program_engine
 	ProgramDoubted                bool      `json:"program_doubted,omitempty"` // a person had called an answer of it wrong
 	ProgramStale                  string    `json:"program_stale,omitempty"`   // purpose: a person had changed what the method is for since it was made
 	ProgramUnkept                 bool      `json:"program_unkept,omitempty"`  // it answered while what is stored was switched off or quarantined, and was not kept

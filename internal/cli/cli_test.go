@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A command that lacks arguments, or has too many, says how it is written.
+// A command with too few or too many arguments prints its usage.
 func TestNumbersOfArguments(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{"why": "recurgentd: write recurgentd why CALL_ID, such as: recurgentd why call_", "tools show a b c": "recurgentd: write recurgentd tools show ", "store copy x": "recurgentd: write recurgentd store copy FROM TO"} {

@@ -178,7 +178,7 @@ func unreadable(err error) error {
 	return rpcError(fmt.Errorf("the file cannot be read: %w", err))
 }
 
-// noResource is the error for a URI of which the client may read nothing. The protocol has changed its code.
+// noResource is the error for a URI that the client may not read. Its code depends on the version of the protocol.
 func noResource(req *sdk.ReadResourceRequest) error {
 	e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no resource of that URI: resources/list lists those that there are", Data: agent.Encoded(map[string]string{"uri": req.Params.URI})}
 	if version(req.Session) < newestVersion {

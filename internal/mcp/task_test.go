@@ -147,7 +147,7 @@ func TestWhenACallIsATask(t *testing.T) {
 	}
 }
 
-// What the two forms say on the wire is what their schemas demand: members that are required are there, also without a time.
+// Both forms of a task match their schemas: required members are present, also without a time.
 func TestTasksOnTheWire(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)

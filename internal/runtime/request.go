@@ -75,7 +75,7 @@ type Program struct {
 	Doubted     bool            `json:"doubted,omitempty"`  // a person called an answer of it wrong
 	Stale       string          `json:"stale,omitempty"`    // purpose: a person has changed what the method is for since it was made, and no other could be had
 	Engine      string          `json:"engine,omitempty"`   // go, ssa or yaegi: what ran it
-	Tier        string          `json:"tier,omitempty"`     // native beside go, engine beside another Engine
+	Tier        string          `json:"tier,omitempty"`     // native for go, engine for another Engine
 	BuildMs     float64         `json:"build_ms,omitempty"` // how long this call waited for the compiler
 	Selection   agent.Selection `json:"selection"`
 }

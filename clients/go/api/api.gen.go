@@ -2749,7 +2749,7 @@ type Artifact struct {
 	// History Generations, newest first.
 	History []Generation `json:"history"`
 
-	// Interface What a method takes and returns: beside an artifact, of the generation that answers calls without a contract: the current one, unless that was written for the contract of somebody's call. Absent until it is known, and where no generation answers such calls; a program of an earlier version gets one when it next runs.
+	// Interface What a method takes and returns. An artifact shows the interface of the generation that answers calls without a contract: the current one, unless that was written for the contract of somebody's call. Absent until it is known, and where no generation answers such calls; a program of an earlier version gets one when it next runs.
 	Interface             *Interface             `json:"interface,omitempty"`
 	IntrinsicFailureCount int                    `json:"intrinsic_failure_count"`
 	LastFailureClass      string                 `json:"last_failure_class"`
@@ -3816,7 +3816,7 @@ type Generation struct {
 	ForgeUsage Usage  `json:"forge_usage"`
 	ID         string `json:"id"`
 
-	// Interface What a method takes and returns: beside an artifact, of the generation that answers calls without a contract: the current one, unless that was written for the contract of somebody's call. Absent until it is known, and where no generation answers such calls; a program of an earlier version gets one when it next runs.
+	// Interface What a method takes and returns. An artifact shows the interface of the generation that answers calls without a contract: the current one, unless that was written for the contract of somebody's call. Absent until it is known, and where no generation answers such calls; a program of an earlier version gets one when it next runs.
 	Interface             *Interface `json:"interface,omitempty"`
 	Interpreter           string     `json:"interpreter"`
 	IntrinsicFailureCount int        `json:"intrinsic_failure_count"`
@@ -4023,7 +4023,7 @@ type InboxOperationScope string
 // InboxOperationScopes defines model for InboxOperation.Scopes.
 type InboxOperationScopes string
 
-// Interface What a method takes and returns: beside an artifact, of the generation that answers calls without a contract: the current one, unless that was written for the contract of somebody's call. Absent until it is known, and where no generation answers such calls; a program of an earlier version gets one when it next runs.
+// Interface What a method takes and returns. An artifact shows the interface of the generation that answers calls without a contract: the current one, unless that was written for the contract of somebody's call. Absent until it is known, and where no generation answers such calls; a program of an earlier version gets one when it next runs.
 type Interface struct {
 	// Open The program may read keywords that are not listed.
 	Open *bool `json:"open,omitempty"`

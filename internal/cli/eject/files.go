@@ -127,7 +127,7 @@ func (p *playback) given(x *Program, rules *mask.Rules, args []json.RawMessage) 
 	return ""
 }
 
-// file notes a stored file of which a test needs the bytes; sum is their digest where it is known.
+// file notes a stored file whose bytes a test needs; sum is their digest where it is known.
 func (p *playback) file(x *Program, id, sum string, rules *mask.Rules) (reason string) {
 	f, ok := x.Files[id]
 	switch {

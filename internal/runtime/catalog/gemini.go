@@ -2,8 +2,8 @@ package catalog
 
 import "encoding/json"
 
-// Gemini returns the schema of the arguments as Gemini's function declarations take it, nil for none: each value has a type, each object properties,
-// and nothing stands beside anyOf. A value without a schema comes as its JSON text. Arguments reads them in the form Strict.
+// Gemini returns the schema of the arguments as Gemini's function declarations take it, or nil if there is none: each value has a type, each object properties,
+// and anyOf stands alone. A value without a schema comes as its JSON text. Arguments reads them in the form Strict.
 func (t *Tool) Gemini() json.RawMessage {
 	if s := t.listed(); len(s.properties) > 0 {
 		return s.declared().schema()

@@ -87,7 +87,7 @@ func (s *shape) schema() json.RawMessage {
 		out.Minimum, out.Maximum = s.least, s.most
 	}
 	for i, one := range s.anyOf {
-		if i == 0 && s.description != "" { // Gemini takes nothing beside anyOf
+		if i == 0 && s.description != "" { // Gemini refuses other keywords next to anyOf
 			first := *one
 			first.description, one = sentences(s.description, one.description), &first
 			out.Description = ""

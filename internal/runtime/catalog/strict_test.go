@@ -129,7 +129,7 @@ func TestStrictFormsAreReadBack(t *testing.T) {
 	}
 }
 
-// ofGemini reports what Gemini refuses in a schema: a value without a type, an object without properties, anything beside anyOf.
+// ofGemini reports what Gemini refuses in a schema: a value without a type, an object without properties, other keywords next to anyOf.
 func ofGemini(schema any) error {
 	m, _ := schema.(map[string]any)
 	inner, _ := m["anyOf"].([]any)

@@ -34,7 +34,7 @@ type Options struct {
 	Toolchain Toolchain
 	Dir       string        // of the cache; it is created, and belongs to one Builder at a time
 	Key       *seal.Key     // of the installation
-	Sources   fs.FS         // internal/runtime: the packages that every executable consists of beside its program; the carried toolchain needs none
+	Sources   fs.FS         // internal/runtime: the packages that are linked into every executable with its program; the carried toolchain needs none
 	MaxBytes  int64         // that the executables in Dir may take together; the least recently used go first
 	Timeout   time.Duration // of one build
 	Memory    int64         // bytes of data that each process of a build may have

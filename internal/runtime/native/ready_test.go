@@ -222,7 +222,7 @@ func TestFindCarried(t *testing.T) {
 	}
 }
 
-// What can be done about a directory is said with its fault.
+// The error of a directory names the remedy.
 func TestUnusable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -60,7 +60,7 @@ type making struct {
 // process returns a process of the program's executable that is ready to run.
 func (m *making) process(ctx context.Context) (*runner, *Failure) {
 	defer m.dismiss()
-	// What was found or made may be gone from the disk before it is opened.
+	// An executable may be removed from the disk before it is opened.
 	for range 2 {
 		x, failure := m.executable(ctx)
 		if failure != nil {

@@ -104,7 +104,7 @@ func TestExecutablesThatAreGone(t *testing.T) {
 	}
 }
 
-// What the gate or the compiler refuses is the program's; a compiler that fails is the daemon's.
+// A refusal of the gate or the compiler is the program's failure; a fault of the compiler is the daemon's.
 func TestProgramsThatAreNotCompiled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -102,7 +102,7 @@ type Effects struct {
 // Fetch is one request that the daemon performed for the program.
 type Fetch = fetch.Note
 
-// Timing says how long each stage of a run took. Build is the wait for the compiler.
+// Timing has the duration of each stage of a run. Build is the wait for the compiler.
 type Timing struct{ Queue, Spawn, Gate, Build, Run, Host time.Duration }
 
 // Host is what the daemon does for a running program. Its methods are called from the goroutine of Run, one at a time,

@@ -1,6 +1,6 @@
 package tier
 
-// A State says whether programs are compiled at all.
+// A State reports whether programs are compiled at all.
 type State struct {
 	On        bool
 	Toolchain string // with which Go version; "" where they are not

@@ -24,7 +24,7 @@ const oddInterface = `[{"name":"rows","required":true,"schema":{"type":"array","
 var oddProgram = rig.Program("\tout := map[string]any{}\n\tfor _, name := range []string{\"rows\", \"kind\", \"either\", \"office\", \"tree\", \"when\", \"any\", \"free\"} {\n\t\tif v, ok := call.Kwargs[name]; ok {\n\t\t\tout[name] = v\n\t\t}\n\t}\n\treturn out, nil")
 
 // refused reports in which schema something stands that a client refuses: an array without items, an enum of other values than texts, a keyword that
-// not all know, anything beside anyOf; for Gemini also a value without a type and an object without properties.
+// not all know, other keywords next to anyOf; for Gemini also a value without a type and an object without properties.
 func refused(schema any, gemini bool) string {
 	m, _ := schema.(object)
 	inner, _ := m["anyOf"].([]any)

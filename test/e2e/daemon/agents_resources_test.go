@@ -157,7 +157,7 @@ func TestMCPResourcePages(t *testing.T) {
 	}
 }
 
-// A file that is larger than a resource may be is not read, and the error says how else it is read.
+// A file above the limit of resources is refused with an error that names the other way to read it.
 func TestMCPLargeResource(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)
@@ -209,7 +209,7 @@ func TestMCPResourcesBelongToOwners(t *testing.T) {
 	ann.noResource("a file of a deleted session", within)
 }
 
-// What cannot be kept is a result that says why, so that the agent's model can correct it.
+// A refused upload is a result with the reason, so that the agent's model can correct it.
 func TestMCPUploadsAreRefused(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil, "--file-max", "1KiB")

@@ -478,7 +478,7 @@ func TestMCPTaskPages(t *testing.T) {
 	c.refused("tasks/get", object{"taskId": nested[0]["call_id"]}, -32602, "there is no task")
 }
 
-// What a hostile or a wrong client sends of tasks is answered with the fitting error, and makes no call.
+// A hostile or wrong request about tasks gets the fitting error, and makes no call.
 func TestMCPTasksOfHostileClients(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, script()))

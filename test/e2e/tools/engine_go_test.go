@@ -116,7 +116,7 @@ func removeExecutables(t *testing.T, d *rig.Daemon) {
 	}
 }
 
-// Where there is no compiler the daemon says so and does not start.
+// Without a compiler the daemon prints the reason and does not start.
 func TestEngineGoWithoutCompiler(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -50,7 +50,7 @@ func asDeclared(d *rig.Daemon, k *rig.Task, kwargs json.RawMessage) json.RawMess
 	}
 	seen := r.Object(d.T)
 	shown, _ := seen["interface"].(map[string]any)
-	if history, _ := seen["history"].([]any); shown == nil && len(history) > 0 { // the program is for calls with the task's contract: its generation says what it takes
+	if history, _ := seen["history"].([]any); shown == nil && len(history) > 0 { // the program is for calls with the task's contract: its generation has the interface
 		newest, _ := history[0].(map[string]any)
 		shown, _ = newest["interface"].(map[string]any)
 	}

@@ -27,7 +27,7 @@ import (
 // multiplications with additions the same program would compute other numbers.
 var Settings = []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0"}
 
-// Support is the path of what each executable holds beside its program.
+// Support is the import path of the package that is linked into each executable with its program.
 const Support = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
 
 // Packages lists the paths of the packages that executables are linked of, without those that these import.

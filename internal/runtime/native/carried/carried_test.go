@@ -42,7 +42,7 @@ func text(t *testing.T, files map[string]string) string {
 
 var some = map[string]string{Compile: strings.Repeat("compiles ", 1<<16), Link: "links", "net/url.a": "!<arch>\n", "fmt.a": ""}
 
-// What comes out is what went in: tools to execute, packages to read, for every user whatever the umask is. The same files give the same text, wherever they lie.
+// Unpack restores the packed files: tools to execute, packages to read, for every user whatever the umask is. The same files give the same text, wherever they lie.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	was := text(t, some)
