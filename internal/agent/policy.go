@@ -144,8 +144,7 @@ type MaintenancePolicy struct {
 	Mode          string `json:"mode"`       // archive or delete
 }
 
-// NativePolicy says when a program is hot, so that it is worth compiling: it has had so many calls since the daemon knows it, and these took that much time in sum,
-// without what they waited for.
+// NativePolicy has no effect: earlier versions compiled the programs that had so many calls, which took that much time.
 type NativePolicy struct {
 	MinCalls int `json:"min_calls"`
 	MinCPUMs int `json:"min_cpu_ms"`

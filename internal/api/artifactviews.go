@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
+	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
 // artifactView is an artifact as it is stored, except for the fixtures of its generations: they hold arguments and values
@@ -28,7 +28,7 @@ type artifactView struct {
 
 	ShownTo        string           `json:"shown_to"`
 	Interface      *agent.Interface `json:"interface,omitempty"` // of what a call without a contract is given; absent until it is known
-	Native         tier.View        `json:"native"`              // of the current program
+	Native         nativeView       `json:"native"`              // of the current program
 	Correction     agent.Correction `json:"correction"`
 	Doubted        bool             `json:"doubted,omitempty"`         // a person called an answer of the current program wrong
 	Stale          string           `json:"stale,omitempty"`           // purpose: a person has changed what the method is for since what answers was made
@@ -76,7 +76,7 @@ func (s *server) sendArtifact(w *reply, r *http.Request, a *agent.Artifact) erro
 // sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
 func (s *server) sendOperated(w *reply, r *http.Request, a *agent.Artifact, broken []string) error {
 	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
-		Rejections: rejections(a), Native: w.run.NativeState(a), Doubted: a.Doubted(a.CurrentID),
+		Rejections: rejections(a), Native: nativeOf(w.run.Compiling()), Doubted: a.Doubted(a.CurrentID),
 		ShownTo: shownTo(a, w.run.ByPerson(r.Context(), a.Role))}
 	view.Stale = w.run.Staleness(r.Context(), a.Role)(a)
 	if g := a.Current(); g != nil {
@@ -92,4 +92,17 @@ func (s *server) sendOperated(w *reply, r *http.Request, a *agent.Artifact, brok
 		view.Correction = *a.Correction
 	}
 	return s.sendRevision(w, http.StatusOK, a.Revision, view)
+}
+
+// A nativeView tells whether the method's programs are compiled.
+type nativeView struct {
+	State string `json:"state"`         // native, or off
+	Why   string `json:"why,omitempty"` // of off
+}
+
+func nativeOf(c runtime.Compiling) nativeView {
+	if c.Why != "" {
+		return nativeView{State: "off", Why: c.Why}
+	}
+	return nativeView{State: "native"}
 }

@@ -32,7 +32,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -640,7 +639,7 @@ func newTools(t testing.TB) *catalog.Catalog {
 	return c
 }
 
-func (f *fake) NativeState(*agent.Artifact) tier.View { return tier.View{State: "idle"} }
+func (f *fake) Compiling() runtime.Compiling { return runtime.Compiling{Why: "no compiler"} }
 
 const knownFile = "file_06gzqwq081srb0e6zx42fm96t6"
 

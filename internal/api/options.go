@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/cluster"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
-	"github.com/rs/zerolog"
 )
 
 // Options configures the interface. Start from DefaultOptions.

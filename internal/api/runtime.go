@@ -17,7 +17,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -80,7 +79,7 @@ type Shared interface {
 	PutTool(ctx context.Context, q operator.ToolPut) (t operator.ChangedTool, created bool, err error)
 	DecideContract(ctx context.Context, q operator.ContractDecision) (operator.ChangedTool, error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
-	NativeState(a *agent.Artifact) tier.View
+	Compiling() runtime.Compiling
 	ByPerson(ctx context.Context, role string) bool                            // a person registered the role
 	Staleness(ctx context.Context, role string) func(a *agent.Artifact) string // why what answers may not do what people want of the method
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	document "github.com/recurgentd/recurgentd/api"
 
 	"github.com/recurgentd/recurgentd/internal/access"

@@ -16,7 +16,7 @@ type systemView struct {
 	Ready     bool             `json:"ready"` // it takes calls
 	Calls     systemCalls      `json:"calls"`
 	Runners   systemRunners    `json:"runners"`
-	Native    map[string]int   `json:"native"`   // programs that the native tier knows, by state
+	Native    map[string]int   `json:"native"`   // of earlier versions, which knew states of programs; empty
 	Provider  map[string]int64 `json:"provider"` // questions to the model, by how they ended; those that never happened are left out
 	Store     systemStore      `json:"store"`
 	Model     *modelView       `json:"model,omitempty"` // with the scope operate, where a model is asked
@@ -65,9 +65,6 @@ func (s *server) getSystem(w *reply, r *http.Request) error {
 	if from.Runners != nil {
 		n := from.Runners()
 		v.Runners = systemRunners{n.Busy, n.Warm, n.Idle, n.WarmBytes, n.Spawned, n.EngineFailures, notNil(n.Killed)}
-	}
-	if from.NativePrograms != nil {
-		v.Native = notNil(from.NativePrograms())
 	}
 	if from.Store != nil {
 		n := from.Store()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -122,8 +123,15 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err := a.openAccess(&o, metrics); err != nil {
 		return err
 	}
+	if o.Engine == report.EngineSSA {
+		a.log.Warn().Msg("--engine ssa is an earlier name: programs are compiled, as with go")
+		o.Engine = report.EngineGo
+	}
+	if o.Native != "" {
+		a.log.Warn().Msg("--native has no effect any more: programs are compiled as --engine says")
+	}
 	p.options = o
-	if p.native, err = a.openNative(o, &p); err != nil {
+	if p.compiling, err = a.openCompiler(o, &p); err != nil {
 		return err
 	}
 	if err := a.openNamespaces(ctx, o, &p); err != nil {
@@ -139,10 +147,10 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	}
 	a.log.Info().Msg(status.String())
 	a.facts = facts{build.Version, o.DataDir, model.Name(), modelName(o), o.Runners, status.Level, o.Durability, "on"}
-	if s := p.native.State(); s.On {
-		a.facts.native += " (" + s.Toolchain + ", " + s.From + ")"
+	if c := p.compiling; c.Why == "" {
+		a.facts.native += " (" + c.Toolchain + ", " + c.From + ")"
 	} else {
-		a.facts.native = "off: " + s.Why
+		a.facts.native = "off: " + c.Why
 	}
 	return nil
 }

@@ -33,6 +33,11 @@ func TestMain(m *testing.M) {
 func options(t *testing.T) app.Options {
 	o := app.DefaultOptions()
 	o.Listen, o.DataDir, o.Provider, o.Runners = "127.0.0.1:0", t.TempDir(), "replay", 1
+	compiler, err := apptest.Compiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.CompilerDir, o.GoCache = compiler[0], compiler[1]
 	return o
 }
 

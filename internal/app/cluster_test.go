@@ -228,7 +228,7 @@ func (c *together) add() *replica {
 	h := &handle{Memory: c.of}
 	o.Shared, o.Advertise = h, "127.0.0.1:0"
 	o.ReplicaTTL, o.ReplicaDial, o.ReplicaMove = 5*time.Minute, time.Minute, time.Minute // a busy machine lets nobody die, or pass for silent
-	o.FetchAllow, o.Native = []string{c.gate.Host}, "off"
+	o.FetchAllow = []string{c.gate.Host}
 	o.ClusterCert, o.ClusterKey = c.ca.Pair(c.t, int64(len(c.all)+2)).Write(c.t, dir)
 	o.ClusterCA = c.ca.Write(c.t, dir)
 	if c.opts != nil {

@@ -49,6 +49,9 @@ func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, r
 		return err
 	}
 	n.letGo(name)
+	if err := n.parts.compiler.erase(ctx, name); err != nil {
+		return err
+	}
 	n.erasedHere.Add(name)
 	if err := n.parts.memory.EraseNamespace(context.WithoutCancel(ctx), name, n.audit(actor, opNamespaceDelete, name, reason)); err != nil {
 		n.erasedHere.Take(name)
@@ -71,7 +74,6 @@ func (n *namespaces) letGo(name agent.Namespace) {
 			n.log.Warn().Err(err).Str("namespace", string(name)).Msg("calls of a namespace that is deleted did not end in time")
 		}
 	}
-	n.parts.native.Erase(name)
 	n.parts.fetch.Forget(name)
 	n.parts.pool.Forget(name)
 }
@@ -79,7 +81,6 @@ func (n *namespaces) letGo(name agent.Namespace) {
 // forget drops what is known of a namespace that is gone.
 func (n *namespaces) forget(name agent.Namespace) {
 	n.parts.spend.Forget(name)
-	n.parts.pool.Forget(name) // of what the native tier was comparing
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.begun, name)

@@ -132,6 +132,9 @@ func (n *namespaces) renewed(ctx context.Context, name agent.Namespace, imported
 		n.parts.pool.Forget(name)
 	} else {
 		n.letGo(name)
+		if err := n.parts.compiler.erase(ctx, name); err != nil {
+			n.log.Warn().Err(err).Str("namespace", string(name)).Msg("compiled programs of a namespace that was deleted elsewhere stay")
+		}
 		n.forget(name)
 	}
 	n.log.Info().Str("namespace", string(name)).Msg("another process deleted a namespace, or imported one")

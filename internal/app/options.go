@@ -14,10 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -91,15 +89,15 @@ type Options struct {
 	// Isolation is what a runner is kept for: program (and owner) or call.
 	Isolation string `name:"isolation" env:"RECURGENT_ISOLATION" value:"program|call" help:"a runner for each program and owner, or for each call"`
 
-	// Engine is what runs programs: auto, go, ssa or yaegi.
-	Engine string `name:"engine" env:"RECURGENT_ENGINE" value:"auto|go|ssa|yaegi" help:"what runs programs: go compiles each with the Go compiler; ssa runs all; auto gives plain programs without loops to yaegi, yaegi those with loops too"`
+	// Engine is what runs programs: auto, go or yaegi; ssa is an earlier name of go.
+	Engine string `name:"engine" env:"RECURGENT_ENGINE" value:"auto|go|yaegi" help:"what runs programs: go compiles each with the Go compiler that the binary carries, or else with that of the same release on PATH; yaegi interprets plain programs and refuses others; auto is go where there is a compiler"`
 
 	CompilerOptions
 
 	// Durability is always, or interval:DURATION of 1 ms to 1 s.
 	Durability string `name:"durability" env:"RECURGENT_DURABILITY" value:"always|interval:DURATION" help:"when a call's commit is synced to the disk: before its reply, or up to DURATION later; a power cut then takes the calls of the last DURATION"`
-	// Native is the Go toolchain that hot programs are compiled with: auto, off or a GOROOT.
-	Native string `name:"native" env:"RECURGENT_NATIVE" value:"auto|off|GOROOT" help:"compile programs that are called often: auto takes the Go compiler that the binary carries, or else the toolchain that PATH leads to, GOROOT the one in that directory; without any, and below sandbox level reduced, nothing is compiled"`
+	// Native had hot programs compiled. It does nothing.
+	Native string `name:"native" env:"RECURGENT_NATIVE" value:"SETTING" default:"none" help:"accepted from earlier versions, and without effect: every program is compiled (--engine)"`
 
 	// Policy changes the policy at each start, before anything is served. It is a JSON object, or pairs NAME=VALUE separated by white
 	// space. It overrides changes made while the daemon ran.
@@ -109,23 +107,22 @@ type Options struct {
 	// MetricsNamespaces are at most 50 names of namespaces, which need not exist yet.
 	MetricsNamespaces []string `name:"metrics-namespaces" env:"RECURGENT_METRICS_NAMESPACES" value:"NAME,..." default:"none" help:"namespaces that have figures of their own in /metrics, at most 50; the others count together there"`
 
-	Auth          access.Authenticator             // finds who sends a request, instead of AccessOptions
-	Traces        *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
-	Logger        zerolog.Logger                   // of the daemon
-	NativeBuilder tier.Builder                     // compiles programs instead of the toolchain, for tests; nil: the toolchain
-	Shared        store.Store                      // shared with other replicas, in place of what DataDir holds; the caller closes it. nil: it is not shared
-	ReplicaTTL    time.Duration                    // how long sessions stay with a replica that is dead; 0: 10 s
-	ReplicaDial   time.Duration                    // how long a replica waits for another one's connection or word; 0: 2 s
-	ReplicaMove   time.Duration                    // how long a request follows a session that moves; 0: 3 s
-	Env           func(name string) (string, bool) // where connections find RECURGENT_SECRET_*; nil: there are none
-	Now           func() time.Time                 // clock of records, windows and maintenance, for tests; nil: the machine's
+	Auth        access.Authenticator             // finds who sends a request, instead of AccessOptions
+	Traces      *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
+	Logger      zerolog.Logger                   // of the daemon
+	Shared      store.Store                      // shared with other replicas, in place of what DataDir holds; the caller closes it. nil: it is not shared
+	ReplicaTTL  time.Duration                    // how long sessions stay with a replica that is dead; 0: 10 s
+	ReplicaDial time.Duration                    // how long a replica waits for another one's connection or word; 0: 2 s
+	ReplicaMove time.Duration                    // how long a request follows a session that moves; 0: 3 s
+	Env         func(name string) (string, bool) // where connections find RECURGENT_SECRET_*; nil: there are none
+	Now         func() time.Time                 // clock of records, windows and maintenance, for tests; nil: the machine's
 }
 
 // DefaultOptions returns the defaults of everything but DataDir.
 func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
-		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", CompilerOptions: CompilerOptions{ProgramCache: 2 << 30, Builds: goruntime.NumCPU()}, Durability: durabilityAlways, Native: native.SettingAuto,
+		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", CompilerOptions: CompilerOptions{ProgramCache: 2 << 30, Builds: goruntime.NumCPU()}, Durability: durabilityAlways,
 		FileMax: 256 << 20, FilesMax: 10 << 30, AccessOptions: AccessOptions{OIDCNameClaim: "sub", OIDCScopeClaim: "scope"},
 		StoreOptions: StoreOptions{StoreURL: storeDisk}, SpendOptions: SpendOptions{MaxCompletionTokens: provider.DefaultMaxCompletion},
 		Logger: zerolog.Nop(),
@@ -293,6 +290,9 @@ func (o *Options) SandboxOptions() sandbox.Options {
 	so.RunnerMemory = int64(o.RunnerMemory)
 	so.MaxHostBytes = max(so.MaxHostBytes, 8*int64(o.FetchMax)) // escaped, a body takes up to six times its size
 	so.Dir = o.DataDir
-	so.Isolation, so.Require, so.Engine, so.Log = o.Isolation, o.SandboxRequire, o.Engine, o.Logger
+	so.Isolation, so.Require, so.Log = o.Isolation, o.SandboxRequire, o.Logger
+	if o.Engine == report.EngineYaegi {
+		so.Engine = o.Engine
+	}
 	return so
 }

@@ -27,7 +27,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
 	"github.com/recurgentd/recurgentd/internal/store/postgres"
@@ -44,8 +43,9 @@ type parts struct {
 	metrics   *telemetry.Metrics
 	tracer    *telemetry.Tracer
 	build     Build
-	native    *tier.Tier
-	compiled  func() int64 // bytes of compiled programs that are kept; nil: none are
+	compiling runtime.Compiling // whether programs are compiled
+	compiled  func() int64      // bytes of compiled programs that are kept; nil: none are
+	compiler  *compiler         // nil: programs are not compiled
 	transport *fetch.Transport
 	fetch     *fetch.Client
 	heavy     *fair.Heavy[agent.Owner]
@@ -92,11 +92,8 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 func (a *App) openStoreAndSandbox(ctx context.Context, o Options, p *parts) (err error) {
 	so := o.SandboxOptions()
 	so.Fetch = p.fetch
-	_, why, err := FindNative(o.toolchain(), nil)
-	if err != nil {
-		return err
-	}
-	so.Native = why == ""
+	_, why := FindCompiler(nil)
+	so.Native = o.compiles() && why == ""
 	tighten(o.DataDir, a.log)
 	_ = os.MkdirAll(o.DataDir, 0o700) // for the runners' program; the store reports what is wrong with it
 	var boxErr error
@@ -178,7 +175,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
 	}
 	ro.Shared = p.shared != nil
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.pool, p.model, p.metrics, p.tracer, a.log
-	ro.Native, ro.Heavy = p.native, p.heavy
+	ro.Compiling, ro.Heavy = p.compiling, p.heavy
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()
@@ -192,9 +189,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
 		return refuse("policy", "%s", err)
 	}
 	a.spaces.parts, a.spaces.patch = *p, patch
-	p.native.Begin(a.spaces.source)
 	a.onStop("calls under way", a.drain)
-	a.onStop("the native tier", func(context.Context) error { p.native.Stop(); return nil }) // first: what runs natively goes on
 	var bad *agent.PolicyError
 	s, err := a.spaces.use(ctx, agent.DefaultNamespace, false)
 	if errors.As(err, &bad) {
@@ -243,7 +238,7 @@ func byKind(b store.Bytes) map[string]int64 {
 
 // sources is what metrics read when they are scraped.
 func (a *App) sources(p parts) telemetry.Sources {
-	s, box, native := p.memory, p.pool, p.native
+	s, box := p.memory, p.pool
 	var others func() telemetry.Cluster
 	if p.cluster != nil {
 		others = func() telemetry.Cluster { return telemetry.Cluster(p.cluster.Stats()) }
@@ -257,7 +252,6 @@ func (a *App) sources(p parts) telemetry.Sources {
 		Database:        database,
 		Model:           func() telemetry.Model { return modelFigures(p.server) },
 		Spend:           func() telemetry.Spend { return spendStats(p.spend) },
-		NativePrograms:  native.Counts,
 		ProgramCache:    p.compiled,
 		Ready:           a.spaces.Ready,
 		Calls:           a.spaces.calls,

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/cli/text"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
 
 // Exit codes.
@@ -56,7 +55,6 @@ type Shell struct {
 	Stderr      io.Writer
 	Env         func(name string) (value string, set bool)
 	Clock       func() time.Time // of records, windows and maintenance; nil is the machine's clock
-	Native      tier.Builder     // compiles programs, for tests; nil is the toolchain of --native
 	CompilerDir string           // app.Options.CompilerDir, for tests, as is GoCache
 	GoCache     string           // app.Options.GoCache
 

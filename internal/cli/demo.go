@@ -56,7 +56,7 @@ func demo(ctx context.Context, sh Shell, self string) (err error) {
 	if require, _ := sh.Env("RECURGENT_SANDBOX_REQUIRE"); require != "" {
 		o.SandboxRequire = require
 	}
-	o.Logger = newLogger(o, sh)
+	o.Logger, o.CompilerDir, o.GoCache = newLogger(o, sh), sh.CompilerDir, sh.GoCache
 	d, err := app.New(ctx, o.Options)
 	if err != nil {
 		return fmt.Errorf("the demo's daemon cannot start: %w", err)

@@ -9,18 +9,18 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
 
 // checkSettings reports which settings are not at their default, and where each came from. It never reports values: one may be
@@ -130,7 +130,7 @@ func checkSandbox(o Options) finding {
 	return f
 }
 
-// checkNative reports whether programs that are called often would be compiled, and which ones the daemon has found to end otherwise then.
+// checkNative reports whether programs are compiled, with what, or what is lacking.
 func checkNative(o Options) finding {
 	so := sandbox.DefaultOptions()
 	so.Require, so.Blank, so.Native = string(sandbox.LevelProcess), 0, true
@@ -139,42 +139,25 @@ func checkNative(o Options) finding {
 		status = box.Status()
 		_ = box.Close() // it ran no program
 	}
-	found, why, err := app.FindNative(o.Native, &status)
-	if err != nil {
-		return finding{Check: "native", Result: checkFail, Detail: err.Error(), Fix: "name the GOROOT of a Go toolchain, or --native auto"}
-	}
-	f := finding{Check: "native", Result: checkOK, Detail: "programs that are called often are compiled with " + found.Version + ", which is " + found.From()}
+	found, why := app.FindCompiler(&status)
+	f := finding{Check: "native", Result: checkOK, Detail: "programs are compiled with " + found.Version + ", which is " + found.From()}
 	if why == "" {
 		if err := native.TryDir(o.DataDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			f.Result, why = checkWarn, err.Error()
+			why = err.Error()
 			f.Fix = "the directory is that of --data-dir"
 		}
 	}
-	if why != "" {
-		f.Detail = "off, all programs run on the engine: " + why
+	switch {
+	case o.Engine == report.EngineYaegi:
+		f.Result, f.Detail, f.Fix = checkWarn, "programs are not compiled: only plain ones run", "take --engine auto"
+	case why != "" && o.Engine == report.EngineAuto:
+		f.Result, f.Detail = checkWarn, "programs are not compiled, only plain ones run: "+why
+	case why != "":
+		f.Result, f.Detail = checkFail, "programs cannot be compiled: "+why
 	}
-	differ, err := tier.Differences(app.NativeDir(o.DataDir))
-	if err != nil {
-		return finding{Check: "native", Result: checkFail, Detail: err.Error(), Fix: "make the data directory readable"}
+	if why != "" && f.Fix == "" {
+		f.Fix = "take a binary of make build or of a release, which carries the compiler, or put the Go release " + goruntime.Version() + " on PATH"
 	}
-	if len(differ) == 0 {
-		return f
-	}
-	const most = 5
-	var names []string
-	for _, d := range differ[:min(len(differ), most)] {
-		name := d.Role + "." + d.Method
-		if d.Namespace != agent.DefaultNamespace {
-			name += " of " + string(d.Namespace)
-		}
-		names = append(names, name)
-	}
-	if len(differ) > most {
-		names = append(names, fmt.Sprintf("%d more", len(differ)-most))
-	}
-	f.Result = checkWarn
-	f.Detail += "; compiled, these end otherwise than on the engine, and stay on it: " + strings.Join(names, ", ")
-	f.Fix = "that is a fault of the daemon: report the files in " + filepath.Join(app.NativeDir(o.DataDir), "differences")
 	return f
 }
 

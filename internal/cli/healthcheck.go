@@ -5,8 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/client"
 )
 
 // healthcheckCommand is for container images without a shell: HEALTHCHECK CMD ["recurgentd", "healthcheck"].

@@ -87,6 +87,7 @@ func embedded(ctx context.Context, sh Shell, o Options) (err error) {
 	o.AccessOptions = app.AccessOptions{}
 	who := access.Local()
 	who.Namespace = cmp.Or(agent.Namespace(o.Namespace), who.Namespace)
+	o.CompilerDir, o.GoCache = sh.CompilerDir, sh.GoCache
 	o.Listen, o.Auth = "127.0.0.1:0", access.NewTokens(access.NewToken(who, token))
 	o.Logger, o.Now, o.Env = newLogger(o, sh), sh.Clock, sh.Env
 	d, err := app.New(ctx, o.Options)

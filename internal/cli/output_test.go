@@ -9,8 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/recurgentd/recurgentd/internal/cli/clitest"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/recurgentd/recurgentd/internal/cli/clitest"
 )
 
 func printed(t *testing.T, form, document string) string {

@@ -14,8 +14,9 @@ import (
 	"syscall"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/app"
 )
 
 func serveCommand(sh Shell) *cobra.Command {
@@ -67,7 +68,7 @@ func serve(ctx context.Context, sh Shell, o Options) error {
 		debug.SetGCPercent(400)
 	}
 	o.Logger, o.Now = newLogger(o, sh), sh.Clock
-	o.NativeBuilder, o.CompilerDir, o.GoCache, o.Env = sh.Native, sh.CompilerDir, sh.GoCache, sh.Env
+	o.CompilerDir, o.GoCache, o.Env = sh.CompilerDir, sh.GoCache, sh.Env
 	limitMemory(o.Logger, memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem))
 	d, err := app.New(ctx, o.Options)
 	if err != nil {

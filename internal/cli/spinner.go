@@ -5,8 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"golang.org/x/term"
+
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
 // A spinner shows on stderr that something is in progress. It appears after a moment, so that quick calls stay quiet. It shows

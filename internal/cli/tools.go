@@ -10,9 +10,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
-	"github.com/spf13/cobra"
 )
 
 // toolsCommand is the operator's playbook. Each subcommand is one or a few requests of the REST interface, so every operation is in

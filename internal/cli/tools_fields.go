@@ -6,7 +6,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
 
 // artifactFields are the fields of an artifact that the tables show.
@@ -19,7 +18,7 @@ type artifactFields struct {
 	BrokenExamples []string `json:"broken_examples"` // by the operation that this replies to
 
 	ShownTo   string           `json:"shown_to"`
-	Native    tier.View        `json:"native"`
+	Native    nativeFields     `json:"native"`
 	Interface *agent.Interface `json:"interface"`
 }
 
@@ -50,17 +49,16 @@ func (a artifactFields) takes() string {
 
 // tier describes what runs the program.
 func (a artifactFields) tier() string {
-	switch n := a.Native; n.State {
-	case "checking":
-		return fmt.Sprintf("engine; compiled, %d of %d calls reproduced", n.Checked, n.Checks)
-	case "native":
-		return "native since " + day(n.Since)
-	case "building":
-		return "engine; being compiled"
-	case "off":
-		return "engine; " + text.Cell(n.Why)
+	if a.Native.State == "native" {
+		return "native"
 	}
-	return "engine"
+	return "engine; " + text.Cell(a.Native.Why)
+}
+
+// nativeFields tell whether programs are compiled.
+type nativeFields struct {
+	State string `json:"state"` // native, or off
+	Why   string `json:"why"`   // of off
 }
 
 // standing describes the state of an artifact.

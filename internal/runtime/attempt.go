@@ -63,22 +63,18 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
 		a.args, a.kwargs = args, kwargs
 	}
-	native := s.r.o.Native.Program(s.r.nativeKey(s.role, s.method, g.CodeChecksum))
 	q := sandbox.Request{
 		Program: programOf(g), Owner: s.r.Owner(s.owner),
 		Role: s.role, Method: s.method, CallID: s.id, TraceID: s.traceID, Depth: s.depth,
 		Args: args, Kwargs: kwargs, Context: s.memory, InputHistory: s.inputHistory,
 		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout, Fetches: s.policy.FetchesPerCall,
 		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
-		Native: native.Executable(), Guard: h.guard.ofFetch(), Writes: &s.tree.writes,
+		Guard: h.guard.ofFetch(), Writes: &s.tree.writes,
 	}
 	a.granted = time.Until(s.deadline)
 	s.tree.writes.Return(s.begins)
 	a.result = s.r.box.Run(ctx, q, h)
 	s.slept.Add(int64(a.result.Effects.Slept))
-	if native != nil {
-		s.noteNative(native, &q, &a.result)
-	}
 	if engine, tier := a.ranOn(a.result.Facts); tier != "" {
 		s.r.metrics.Run(engine, tier)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -27,7 +26,7 @@ type Options struct {
 	Provider  provider.Provider        // required
 	Metrics   *telemetry.Metrics       // required
 	Tracer    *telemetry.Tracer        // nil: no traces
-	Native    *tier.Tier               // compiles programs; nil: none is. The caller stops it
+	Compiling Compiling                // whether programs are compiled: what views show
 	Files     *files.Keeper            // nil: programs have no files
 	Storage   *storage.Shares          // of what is stored; nil: everybody has all
 	Spend     *spend.Account           // which requests to the model are charged to; nil: none are

@@ -169,13 +169,9 @@ func (r *Runtime) HoldAdoption(role, method string) (release func()) {
 	return r.lockAdoption(methodKey{role, method})
 }
 
-// lockAdoption locks the method's artifact against adoptions. The native tier looks at the artifact again when it is unlocked.
+// lockAdoption locks the method's artifact against adoptions.
 func (r *Runtime) lockAdoption(k methodKey) (unlock func()) {
-	release := r.adoption.lock(k)
-	return func() {
-		release()
-		r.o.Native.Changed(r.o.Namespace, k.role, k.method)
-	}
+	return r.adoption.lock(k)
 }
 
 // cancelRunning cancels the running calls that match.

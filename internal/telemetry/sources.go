@@ -15,11 +15,10 @@ type Sources struct {
 	Runners         func() Runners
 	Artifacts       func() map[string]int // by lifecycle state
 	Calls           func() (running, waiting int)
-	Recommendations func() int            // open ones
-	Ready           func() error          // nil: the daemon takes calls
-	ProgramCache    func() int64          // bytes of the compiled programs that are kept; nil: 0
-	NativePrograms  func() map[string]int // programs that the native tier knows, by state
-	Model           func() Model          // nil: none is asked
+	Recommendations func() int   // open ones
+	Ready           func() error // nil: the daemon takes calls
+	ProgramCache    func() int64 // bytes of the compiled programs that are kept; nil: 0
+	Model           func() Model // nil: none is asked
 	Spend           func() Spend
 	Cluster         func() Cluster  // nil: the daemon has its store to itself
 	Database        func() Database // nil: there is none
@@ -97,7 +96,7 @@ func newSources() *sources {
 		quarantined:     desc("recurgent_store_quarantined_files_total", "Corrupt files moved aside."),
 		lag:             desc("recurgent_store_checkpoint_lag_entries", "Journal entries that the files do not hold yet."),
 	}
-	s.programs = desc("recurgent_native_programs", "Programs that the native tier knows, by state.", "state")
+	s.programs = desc("recurgent_native_programs", "Kept for dashboards of before: 0.", "state")
 	s.spendRatio = desc("recurgent_spend_used_ratio", "The largest share that is used of a cap of tokens, 1 for all of it, by kind of window; 0 without a cap.", "window")
 	s.reserved = desc("recurgent_spend_reserved_tokens", "Tokens that requests under way reserve of the caps.")
 	s.model = newModelFigure()
@@ -146,7 +145,7 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.recommendations, float64(open))
 
 	byState(ch, s.artifacts, from.Artifacts, artifactStates)
-	byState(ch, s.programs, from.NativePrograms, nativeStates)
+	byState(ch, s.programs, nil, nativeStates)
 	var compiled int64
 	if from.ProgramCache != nil {
 		compiled = from.ProgramCache()

@@ -164,6 +164,9 @@ func TestEveryLabelValueHasAProducer(t *testing.T) {
 	}
 	seen := 0
 	for _, row := range metricRow.FindAllStringSubmatch(string(document), -1) {
+		if strings.Contains(row[0], "Kept for dashboards of before") {
+			continue
+		}
 		for _, label := range labelCell.FindAllStringSubmatch(row[2], -1) {
 			for value := range strings.SplitSeq(strings.TrimSpace(label[2]), ", ") {
 				seen++

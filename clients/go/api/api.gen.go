@@ -2760,7 +2760,7 @@ type Artifact struct {
 	MethodName            string                 `json:"method_name"`
 	Model                 string                 `json:"model"`
 
-	// Native What the native tier knows of the current program.
+	// Native Whether programs are compiled.
 	Native *NativeState `json:"native,omitempty"`
 
 	// Owner Whose call, or operation, its first program was written for. Absent without `operate`, and where an earlier version wrote it.
@@ -3061,7 +3061,7 @@ type Call struct {
 	// ProgramDoubted A person had called an answer of the program wrong.
 	ProgramDoubted *bool `json:"program_doubted,omitempty"`
 
-	// ProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
+	// ProgramEngine What ran the program: go, the program itself as the Go compiler has made it; yaegi, an interpreter; ssa, an interpreter of earlier versions. Absent where none ran.
 	ProgramEngine *CallProgramEngine `json:"program_engine,omitempty"`
 
 	// ProgramKwargs The keyword arguments beside program_args.
@@ -3157,7 +3157,7 @@ type CallFailureClass string
 // CallOutcomeStatus defines model for Call.OutcomeStatus.
 type CallOutcomeStatus string
 
-// CallProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
+// CallProgramEngine What ran the program: go, the program itself as the Go compiler has made it; yaegi, an interpreter; ssa, an interpreter of earlier versions. Absent where none ran.
 type CallProgramEngine string
 
 // CallProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
@@ -4199,7 +4199,7 @@ type LogEntry struct {
 	// ProgramDoubted A person had called an answer of the program wrong.
 	ProgramDoubted *bool `json:"program_doubted,omitempty"`
 
-	// ProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
+	// ProgramEngine What ran the program: go, the program itself as the Go compiler has made it; yaegi, an interpreter; ssa, an interpreter of earlier versions. Absent where none ran.
 	ProgramEngine *LogEntryProgramEngine `json:"program_engine,omitempty"`
 
 	// ProgramKwargs The keyword arguments beside program_args.
@@ -4295,7 +4295,7 @@ type LogEntryFailureClass string
 // LogEntryOutcomeStatus defines model for LogEntry.OutcomeStatus.
 type LogEntryOutcomeStatus string
 
-// LogEntryProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
+// LogEntryProgramEngine What ran the program: go, the program itself as the Go compiler has made it; yaegi, an interpreter; ssa, an interpreter of earlier versions. Absent where none ran.
 type LogEntryProgramEngine string
 
 // LogEntryProgramStale purpose: a person had changed the purpose, the acceptance or the failure policy since the program was made or checked.
@@ -4562,23 +4562,23 @@ type NamespaceList struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-// NativeState What the native tier knows of the current program.
+// NativeState Whether programs are compiled.
 type NativeState struct {
-	// Checked Of checking: the calls that it has reproduced.
+	// Checked Of earlier versions.
 	Checked *int `json:"checked,omitempty"`
 
-	// Checks Of checking: the calls that it has to reproduce.
+	// Checks Of earlier versions.
 	Checks *int       `json:"checks,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
 
-	// State checking: it is compiled and compared with the engine; native: it answers calls compiled; off: it stays on the engine.
+	// State native: programs are compiled; off: they are interpreted. The others are of earlier versions.
 	State NativeStateState `json:"state"`
 
-	// Why Why it is off.
+	// Why Why programs are not compiled.
 	Why *string `json:"why,omitempty"`
 }
 
-// NativeStateState checking: it is compiled and compared with the engine; native: it answers calls compiled; off: it stays on the engine.
+// NativeStateState native: programs are compiled; off: they are interpreted. The others are of earlier versions.
 type NativeStateState string
 
 // Nothing An empty object.
@@ -4816,7 +4816,7 @@ type Policy struct {
 		Expose PolicyMcpExpose `json:"expose"`
 	} `json:"mcp"`
 
-	// Native When a program is compiled, where the daemon can: it has had min_calls calls since the start, and these ran for min_cpu_ms in sum, without what they waited for.
+	// Native Without effect: every program is compiled, where the daemon can.
 	Native struct {
 		MinCalls int `json:"min_calls"`
 		MinCPUMs int `json:"min_cpu_ms"`
@@ -4975,7 +4975,7 @@ type PolicyPatch struct {
 		Expose *PolicyPatchMcpExpose `json:"expose,omitempty"`
 	} `json:"mcp,omitempty"`
 
-	// Native When a program is compiled.
+	// Native Without effect.
 	Native *struct {
 		MinCalls *int `json:"min_calls,omitempty"`
 		MinCPUMs *int `json:"min_cpu_ms,omitempty"`
@@ -5168,7 +5168,7 @@ type Program struct {
 	// Doubted A person called an answer of it wrong, and it has not been corrected yet.
 	Doubted *bool `json:"doubted,omitempty"`
 
-	// Engine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
+	// Engine What ran the program: go, the program itself as the Go compiler has made it; yaegi, an interpreter; ssa, an interpreter of earlier versions. Absent where none ran.
 	Engine     *ProgramEngine `json:"engine,omitempty"`
 	Generation *string        `json:"generation,omitempty"`
 
@@ -5184,7 +5184,7 @@ type Program struct {
 	Trigger *string      `json:"trigger,omitempty"`
 }
 
-// ProgramEngine What ran the program: go, the program itself as the Go compiler has made it; or an interpreter. Absent where none ran.
+// ProgramEngine What ran the program: go, the program itself as the Go compiler has made it; yaegi, an interpreter; ssa, an interpreter of earlier versions. Absent where none ran.
 type ProgramEngine string
 
 // ProgramSource defines model for Program.Source.
@@ -5713,7 +5713,7 @@ type System struct {
 	// Model How the daemon's model did of late. Shown with the scope `operate`, where a model is asked.
 	Model *ModelStatus `json:"model,omitempty"`
 
-	// Native Programs that the native tier knows, by state.
+	// Native Of earlier versions, which counted programs by state; empty.
 	Native map[string]int `json:"native"`
 
 	// Provider Questions to the model, by how they ended; what never happened is left out.
@@ -6116,7 +6116,7 @@ type Version struct {
 	// Durability When a call's commit is synced to the disk: always means before its reply; interval:10ms means up to 10 ms later, so that a power cut takes the calls of the last 10 ms.
 	Durability string `json:"durability"`
 
-	// Engine The setting of what runs programs; a reply's program.engine says which did.
+	// Engine The setting of what runs programs; a reply's program.engine says which did. ssa is of earlier versions.
 	Engine VersionEngine `json:"engine"`
 
 	// GoVersion The Go version that the daemon was built with, which is the one that programs get.
@@ -6155,7 +6155,7 @@ type Version struct {
 	Version                string      `json:"version"`
 }
 
-// VersionEngine The setting of what runs programs; a reply's program.engine says which did.
+// VersionEngine The setting of what runs programs; a reply's program.engine says which did. ssa is of earlier versions.
 type VersionEngine string
 
 // VersionNativeFrom The daemon's binary carries the compiler, or a Go toolchain is installed on its machine.
@@ -6304,7 +6304,7 @@ type WhySelection struct {
 	// Decision run, repair, forge, refuse or none.
 	Decision string `json:"decision"`
 
-	// Engine What ran the program: ssa or yaegi.
+	// Engine What ran the program: go or yaegi; ssa in entries of earlier versions.
 	Engine     *string                 `json:"engine,omitempty"`
 	Figures    *map[string]interface{} `json:"figures,omitempty"`
 	Generation *string                 `json:"generation,omitempty"`

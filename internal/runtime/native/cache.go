@@ -3,17 +3,18 @@ package native
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -22,43 +23,34 @@ import (
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
-// An executable is exe/<digest>.<seal>: the digest is of all that it was made of, and the seal of its bytes under this digest. Behind what the linker has made stands what is known
-// about the program, and the length of that: the system does not look there.
+// An executable is exe/<digest>, and the digest is of all that it was made of. Behind what the linker has made stands what is known about the program, the length of
+// that, and the seal of all before under this digest: the system does not look there.
 const (
 	exeDir   = "exe"
 	exeKind  = "executable"
-	lengthOf = 8 // bytes of the length
+	lengthOf = 8  // bytes of the length
+	sealOf   = 64 // bytes of the seal
 )
 
-func exeName(digest, seal string) string { return path.Join(exeDir, digest+"."+seal) }
+func exeName(digest string) string { return path.Join(exeDir, digest) }
 
 // cached returns the executable from the cache and marks it as used; nil where there is none. What has its name, and not its seal, is removed.
 func (b *Builder) cached(digest string) (*Executable, error) {
-	names, err := b.at.List(exeDir)
-	if err != nil {
-		return nil, err
+	name := exeName(digest)
+	sum, about, err := b.verify(name, digest)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, b.at.RemoveAll(name)
 	}
-	for _, name := range names {
-		given, found := strings.CutPrefix(name, digest+".")
-		if !found {
-			continue
-		}
-		name = path.Join(exeDir, name)
-		sum, about, err := b.verify(name, digest, given)
-		if err == nil {
-			return &Executable{Path: b.at.Path(name), Digest: digest, Sum: "sha256:" + hex.EncodeToString(sum[:]), About: about}, nil
-		}
-		if err := b.at.RemoveAll(name); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
+	return &Executable{Path: b.at.Path(name), Digest: digest, Sum: "sha256:" + hex.EncodeToString(sum[:]), About: about}, nil
 }
 
 var errSeal = errors.New("it has no seal of this installation")
 
 // verify checks the seal of an executable, and marks it as used.
-func (b *Builder) verify(name, digest, given string) (sum [sha256.Size]byte, about []byte, err error) {
+func (b *Builder) verify(name, digest string) (sum [sha256.Size]byte, about []byte, err error) {
 	f, err := b.at.Open(name, os.O_RDONLY, 0)
 	if err != nil {
 		return sum, nil, err
@@ -67,28 +59,40 @@ func (b *Builder) verify(name, digest, given string) (sum [sha256.Size]byte, abo
 	if _, err := seal.PlaceOf(f); err != nil {
 		return sum, nil, err
 	}
-	size, sum, err := seal.SumOf(f, buildFile+maxAbout+1)
-	if err == nil && !seal.Fits(given, b.opts.Key.Seal(exeKind, digest, size, sum)) {
-		err = errSeal
-	}
-	if err == nil {
-		about, err = readAbout(f, size)
-	}
+	info, err := f.Stat()
 	if err != nil {
 		return sum, nil, err
 	}
+	size := info.Size() - sealOf
+	if size < lengthOf || size > buildFile+maxAbout+lengthOf {
+		return sum, nil, errSeal
+	}
+	h, given := sha256.New(), make([]byte, sealOf)
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size)); err != nil {
+		return sum, nil, err
+	}
+	if _, err := f.ReadAt(given, size); err != nil {
+		return sum, nil, err
+	}
+	if !seal.Fits(string(given), b.opts.Key.Seal(exeKind, digest, size, [sha256.Size]byte(h.Sum(nil)))) {
+		return sum, nil, errSeal
+	}
+	if about, err = readAbout(f, size); err != nil {
+		return sum, nil, err
+	}
+	h.Write(given)
 	now := unix.NsecToTimeval(time.Now().UnixNano())
-	return sum, about, unix.Futimes(int(f.Fd()), []unix.Timeval{now, now})
+	return [sha256.Size]byte(h.Sum(nil)), about, unix.Futimes(int(f.Fd()), []unix.Timeval{now, now})
 }
 
-// readAbout reads what stands behind an executable.
-func readAbout(f *os.File, size int64) ([]byte, error) {
+// readAbout reads what stands behind an executable, whose seal begins at size.
+func readAbout(f io.ReaderAt, size int64) ([]byte, error) {
 	var length [lengthOf]byte
 	if _, err := f.ReadAt(length[:], size-lengthOf); err != nil {
 		return nil, err
 	}
 	n := binary.LittleEndian.Uint64(length[:])
-	if n > maxAbout {
+	if n > maxAbout || int64(n) > size-lengthOf {
 		return nil, errSeal
 	}
 	about := make([]byte, n)
@@ -119,41 +123,39 @@ func (b *Builder) adopt(from, digest string, about []byte) (*Executable, error) 
 	}
 	h := sha256.New()
 	size, err := io.Copy(io.MultiWriter(out, h), io.MultiReader(io.LimitReader(in, buildFile), bytes.NewReader(withAbout(about))))
+	if err == nil {
+		_, err = io.WriteString(io.MultiWriter(out, h), b.opts.Key.Seal(exeKind, digest, size, [sha256.Size]byte(h.Sum(nil))))
+	}
 	if err := errors.Join(err, out.Chmod(0o555), out.Sync(), out.Close()); err != nil {
 		return nil, err
 	}
-	sum := [sha256.Size]byte(h.Sum(nil))
-	name := exeName(digest, b.opts.Key.Seal(exeKind, digest, size, sum))
-	return &Executable{Path: b.at.Path(name), Digest: digest, Sum: "sha256:" + hex.EncodeToString(sum[:]), About: about}, b.at.Rename(fresh, name)
+	name := exeName(digest)
+	if err := b.at.Rename(fresh, name); err != nil {
+		return nil, err
+	}
+	b.bytes.Add(size + sealOf)
+	return &Executable{Path: b.at.Path(name), Digest: digest, Sum: "sha256:" + hex.EncodeToString(h.Sum(nil)), About: about}, nil
 }
 
-// prune removes the least recently used executables while all together take more than MaxBytes, and never the one to keep.
+// prune removes the least recently used executables where all together take more than MaxBytes, until they take a tenth less, and never the one to keep. So most builds look
+// at no other executable.
 func (b *Builder) prune(keep string) error {
 	b.pruning.Lock()
 	defer b.pruning.Unlock()
-	names, err := b.at.List(exeDir)
+	if keep != "" && b.bytes.Load() <= b.opts.MaxBytes {
+		return nil
+	}
+	files, total, err := b.executables()
 	if err != nil {
 		return err
 	}
-	type file struct {
-		name string
-		size int64
-		used time.Time
+	most := b.opts.MaxBytes
+	if total > most {
+		most -= most / 10
 	}
-	var files []file
-	total := int64(0)
-	for _, name := range names {
-		name = path.Join(exeDir, name)
-		info, err := b.at.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone meanwhile
-		}
-		files = append(files, file{name, info.Size, info.ModTime}) // anything but a file goes first
-		total += info.Size
-	}
-	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.used.UnixNano(), b.used.UnixNano()) })
+	slices.SortFunc(files, func(a, b exeFile) int { return cmp.Compare(a.used.UnixNano(), b.used.UnixNano()) })
 	for _, f := range files {
-		if total <= b.opts.MaxBytes {
+		if total <= most {
 			break
 		}
 		if b.at.Path(f.name) == keep {
@@ -165,5 +167,79 @@ func (b *Builder) prune(keep string) error {
 		total -= f.size
 	}
 	b.bytes.Store(total)
+	return nil
+}
+
+// An exeFile is a file among the executables.
+type exeFile struct {
+	name string
+	size int64
+	used time.Time
+}
+
+// executables lists the cache.
+func (b *Builder) executables() (files []exeFile, total int64, err error) {
+	names, err := b.at.List(exeDir)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, name := range names {
+		name = path.Join(exeDir, name)
+		info, err := b.at.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // gone meanwhile
+		}
+		files = append(files, exeFile{name, info.Size, info.ModTime}) // anything but a file goes first
+		total += info.Size
+	}
+	return files, total, nil
+}
+
+// Drop removes the executables whose Compile was told what matches, once the builds that are under way have ended.
+func (b *Builder) Drop(ctx context.Context, match func(about []byte) bool) error {
+	if err := b.settle(ctx); err != nil {
+		return err
+	}
+	b.pruning.Lock()
+	defer b.pruning.Unlock()
+	files, total, err := b.executables()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		about, err := b.about(file)
+		if err != nil || match(about) { // what cannot be read is of nobody
+			if err := b.at.RemoveAll(file.name); err != nil {
+				return err
+			}
+			total -= file.size
+		}
+	}
+	b.bytes.Store(total)
+	return nil
+}
+
+// about reads what is known about the program of an executable, whose seal is not checked.
+func (b *Builder) about(file exeFile) ([]byte, error) {
+	f, err := b.at.Open(file.name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAbout(f, file.size-sealOf)
+}
+
+// settle waits for the builds that are under way.
+func (b *Builder) settle(ctx context.Context) error {
+	b.mu.Lock()
+	under := slices.Collect(maps.Values(b.making))
+	b.mu.Unlock()
+	for _, m := range under {
+		select {
+		case <-m.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	return nil
 }

@@ -115,7 +115,6 @@ func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) 
 	if entry.After, err = o.present(ctx, role, nil); err != nil || entry.After == nil {
 		return err
 	}
-	defer o.calls.ToolsChanged()
 	return o.take(ctx, []store.Target{{Role: role}}, entry, o.store.Archive)
 }
 
@@ -129,7 +128,6 @@ func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, ac
 	}
 	targets := []store.Target{{Role: role, Method: method}}
 	entry.After = agent.Encoded(targets)
-	defer o.calls.ToolsChanged()
 	return o.take(ctx, targets, entry, o.store.Archive)
 }
 

@@ -143,10 +143,9 @@ type NativeTier struct {
 // Version returns what this daemon is and what confinement was observed at the start.
 func (o *Operator) Version() VersionInfo {
 	p := o.calls.Policy()
-	native := o.calls.NativeTier()
-	tier, compiles := sandbox.TierNative, NativeTier{State: "on", Toolchain: native.Toolchain, From: native.From}
-	if !native.On {
-		tier, compiles = sandbox.TierEngine, NativeTier{State: "off", Why: native.Why}
+	tier, compiles := sandbox.TierNative, NativeTier{State: "on", Toolchain: o.calls.Compiling().Toolchain, From: o.calls.Compiling().From}
+	if why := o.calls.Compiling().Why; why != "" {
+		tier, compiles = sandbox.TierEngine, NativeTier{State: "off", Why: why}
 	}
 	return VersionInfo{Name: "recurgentd", Version: o.o.Version, Revision: o.o.Revision, ToolstoreSchema: agent.SchemaVersion,
 		PromptVersion: prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider, GoVersion: goruntime.Version(),

@@ -40,7 +40,6 @@ func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, erro
 		return report, err
 	}
 	report.Targets = targets
-	defer o.calls.ToolsChanged()
 	entry := o.audit(q.Actor, opPrune, fmt.Sprintf("%d targets", len(targets)), q.Reason)
 	take := o.store.Archive
 	if q.Mode == "delete" {

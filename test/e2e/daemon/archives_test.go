@@ -98,38 +98,39 @@ func (all archiveEntries) with(name, text string) archiveEntries {
 	return append(slices.Clone(all), archiveEntry{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755}, []byte(text)})
 }
 
-// nativeDaemon is a daemon whose program worker.double runs natively, with a connection that has a secret and a file.
-func nativeDaemon(t *testing.T) (d *rig.Daemon, session string) {
+// compilingDaemon is a daemon that has compiled worker.double into its own directory, with a connection that has a secret and a file.
+func compilingDaemon(t *testing.T) (d *rig.Daemon, session string) {
 	t.Helper()
-	compiled := t.TempDir()
-	if err := os.Chmod(compiled, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	double := rig.Program("\tn, _ := call.Args[0].(float64)\n\treturn n * 2, nil")
-	d = rig.StartIn(t, rig.NewModel(t, rig.Script{"worker.double": {double}}), []string{rig.Compiler + "=" + compiled, "RECURGENT_NATIVE=auto"}, "--policy", "native.min_calls=2 native.min_cpu_ms=0")
+	d = rig.StartIn(t, rig.NewModel(t, rig.Script{"worker.double": {double}}), []string{rig.OwnCompiler})
 	if _, shared := d.Rows("SELECT 1"); shared {
 		t.Skip("looks at a data directory")
 	}
 	pipe(t, d, "a-secret-of-weather", "connections", "set", "weather", "--host", "api.example.org")
 	upload(d, http.StatusCreated, "?name=a.csv", "text/csv", "a,b\n1,2\n")
 	session = d.Session("worker")
-	rig.Until(t, "the program runs natively", func() bool {
-		d.WantValue(d.Call(session, "double", 4), 8, "")
-		return nativeState(d) == "native"
-	})
+	d.WantValue(d.Call(session, "double", 4), 8, "generated")
 	return d, session
 }
 
-func nativeState(d *rig.Daemon) any {
-	n, _ := d.Get("/v1/tools/worker/methods/double")["native"].(map[string]any)
-	return n["state"]
+// executable returns the path of the one executable of the daemon, and its bytes.
+func executable(t *testing.T, d *rig.Daemon) (path string, data []byte) {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(d.State(), "native", "cache", "exe", "*"))
+	if err != nil || len(all) != 1 {
+		t.Fatalf("executables: %v, %v", all, err)
+	}
+	if data, err = os.ReadFile(all[0]); err != nil {
+		t.Fatal(err)
+	}
+	return all[0], data
 }
 
 // An export of a daemon that has compiled programs and stored secrets holds neither a compiled file nor a key. An import takes nothing of what somebody adds to it, says
 // what it left out, and the daemon that starts on it runs, opens and trusts nothing of that.
 func TestArchivesPlantNothing(t *testing.T) {
 	t.Parallel()
-	d, s := nativeDaemon(t)
+	d, s := compilingDaemon(t)
 	online, offline := filepath.Join(d.Dir, "online.tar.gz"), filepath.Join(d.Dir, "offline.tar.gz")
 	d.Expect(0, nil, "store", "export", online)
 	d.Stop(syscall.SIGTERM)
@@ -140,14 +141,7 @@ func TestArchivesPlantNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdicts, err := filepath.Glob(filepath.Join(d.State(), "native", "verdicts", "*.json"))
-	if err != nil || len(verdicts) != 1 {
-		t.Fatalf("verdicts: %v, %v", verdicts, err)
-	}
-	verdict, err := os.ReadFile(verdicts[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	name, compiled := executable(t, d)
 	for _, file := range []string{online, offline} {
 		for _, e := range readArchive(t, file) {
 			top, _, _ := strings.Cut(e.Name, "/")
@@ -156,7 +150,7 @@ func TestArchivesPlantNothing(t *testing.T) {
 			}
 		}
 	}
-	planted := map[string]string{"native/cache/packages-go1.26.8/support.a": "!<arch> planted", "native/cache/exe/planted": "planted", "native/verdicts/" + filepath.Base(verdicts[0]): string(verdict), "native/installation.key": strings.Repeat("k", 32),
+	planted := map[string]string{"native/cache/packages-go1.26.8/support.a": "!<arch> planted", "native/cache/exe/planted": "planted", "native/cache/exe/" + filepath.Base(name): string(compiled), "native/installation.key": strings.Repeat("k", 32),
 		"secrets.key": "# planted\n" + string(key), "anything/else": "planted", "tools/evil/run.json": "planted", "programs/" + strings.Repeat("0", 64) + ".go": "package tool // planted"}
 	bad := readArchive(t, offline)
 	for _, name := range slices.Sorted(maps.Keys(planted)) {
@@ -167,7 +161,7 @@ func TestArchivesPlantNothing(t *testing.T) {
 	if err := os.RemoveAll(d.State()); err != nil {
 		t.Fatal(err)
 	}
-	d.Expect(0, []string{"left out of the archive: 4 files, made anew where they are needed: native/cache/exe/planted, ", "left out of the archive: 1 file, keys, which no archive may bring", ": secrets.key",
+	d.Expect(0, []string{"left out of the archive: 4 files, made anew where they are needed: native/cache/exe/", "left out of the archive: 1 file, keys, which no archive may bring", ": secrets.key",
 		"left out of the archive: 1 file, of no kind that this recurgentd knows: anything/else", "left out of the archive: 2 files, not what their names say: ", "1 connection with a stored secret: ", "--secrets-key-file"}, "store", "import", file)
 	for name := range planted {
 		if _, err := os.Lstat(filepath.Join(d.State(), name)); !errors.Is(err, os.ErrNotExist) {
@@ -175,10 +169,11 @@ func TestArchivesPlantNothing(t *testing.T) {
 		}
 	}
 	d.Start()
-	if got := nativeState(d); got != "idle" {
-		t.Errorf("by the verdict of an archive the program is %v", got)
+	r := d.Call(s, "double", 21)
+	d.WantValue(r, 42, "persisted")
+	if r.Program.BuildMs <= 0 {
+		t.Errorf("the executable of an archive answers: %+v", r.Program)
 	}
-	d.WantValue(d.Call(s, "double", 21), 42, "persisted")
 	if c := d.Get("/v1/connections/weather"); !strings.Contains(c["problem"].(string), "missing") {
 		t.Errorf("the connection: %v", c)
 	}
@@ -188,46 +183,44 @@ func TestArchivesPlantNothing(t *testing.T) {
 	}
 }
 
-// A directory of before there were seals, or whose key is gone, opens: its programs answer warm from the first call, and what was compiled and found out of them is made anew.
+// A directory whose key is gone, or with an executable of other bytes, and one of before there were seals, opens: its programs are compiled anew, and nothing that an earlier version
+// noted about them stays.
 func TestDirectoryWithoutSeals(t *testing.T) {
 	t.Parallel()
-	d, s := nativeDaemon(t)
+	d, s := compilingDaemon(t)
 	native := filepath.Join(d.State(), "native")
-	for name, change := range map[string]func(text string) string{
-		"verdicts without a seal": func(text string) string {
-			var sealed struct{ Verdict json.RawMessage }
-			if err := json.Unmarshal([]byte(text), &sealed); err != nil || len(sealed.Verdict) == 0 {
-				t.Fatalf("%s: %v", text, err)
-			}
-			return string(sealed.Verdict)
+	for name, change := range map[string]func(){
+		"the key gone": func() { swap(t, filepath.Join(native, "installation.key"), "") },
+		"other bytes":  func() { path, _ := executable(t, d); swap(t, path, "planted") },
+		"an earlier format": func() {
+			path, _ := executable(t, d)
+			swap(t, path, "")
+			rig.WriteAt(t, filepath.Join(native, "verdicts", "a.json"), "{}")
 		},
-		"the key gone": func(text string) string { return text },
 	} {
 		d.Stop(syscall.SIGTERM)
-		files, err := filepath.Glob(filepath.Join(native, "verdicts", "*.json"))
-		if err != nil || len(files) != 1 {
-			t.Fatalf("%s: %v, %v", name, files, err)
-		}
-		text, err := os.ReadFile(files[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(filepath.Join(native, "installation.key")); err != nil {
-			t.Fatal(err)
-		}
-		rig.WriteAt(t, files[0], change(string(text)))
+		change()
 		d.Start()
-		if got := nativeState(d); got != "idle" {
-			t.Errorf("%s: the program is %v", name, got)
+		r := d.Call(s, "double", 21)
+		d.WantValue(r, 42, "persisted")
+		if r.Program.BuildMs <= 0 {
+			t.Errorf("%s: it was not compiled anew: %+v", name, r.Program)
 		}
-		d.WantValue(d.Call(s, "double", 21), 42, "persisted")
-		rig.Until(t, "the program is proved anew", func() bool {
-			d.WantValue(d.Call(s, "double", 4), 8, "persisted")
-			return nativeState(d) == "native"
-		})
-		if left, err := os.ReadFile(files[0]); err != nil || bytes.Equal(left, text) {
-			t.Errorf("%s: the earlier verdict stays: %v", name, err)
+		if _, err := os.Lstat(filepath.Join(native, "verdicts")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the verdicts stay: %v", name, err)
 		}
+		executable(t, d)
+	}
+}
+
+// swap removes the file, and writes another with the text where there is one.
+func swap(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if text != "" {
+		rig.WriteAt(t, path, text)
 	}
 }
 

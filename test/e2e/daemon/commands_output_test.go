@@ -9,9 +9,10 @@ import (
 	"syscall"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/recurgentd/recurgentd/internal/cli"
 	"github.com/recurgentd/recurgentd/internal/cli/clitest"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )

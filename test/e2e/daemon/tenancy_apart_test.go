@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
@@ -76,42 +74,6 @@ func TestStateOfProgramsStaysApart(t *testing.T) {
 	root.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/b", nil)
 	warm(1) // none of the namespace that was erased
 	a.WantValue(a.Call(inA, "keeps", "at last"), fresh, "persisted")
-}
-
-// Processes of compiled programs serve one namespace. The executable, whose file two namespaces with the same program share, reports for the argument 99 what
-// its process was given before.
-func TestNativeProcessesStayApart(t *testing.T) {
-	t.Parallel()
-	source := rig.Program("\t// native: reports at 99\n\treturn call.Args[0], nil")
-	m := rig.NewModel(t, rig.Script{"worker.give": {source}})
-	compiled := t.TempDir()
-	if err := os.Chmod(compiled, 0o755); err != nil { // runners read what is there
-		t.Fatal(err)
-	}
-	d := guardedIn(t, m, []string{rig.Compiler + "=" + compiled, "RECURGENT_NATIVE=auto"}, "--policy", "native.min_calls=2 native.min_cpu_ms=0")
-	a, b := person(d, tokenA, ""), person(d, tokenB, "")
-	// a has its compiled program first; b's is proved by b's own calls.
-	said := map[string]string{}
-	for _, x := range []*tenant{{Daemon: a, name: "a"}, {Daemon: b, name: "b"}} {
-		in := x.Session("worker")
-		rig.Until(t, "program of "+x.name+" is native", func() bool {
-			got := x.Call(in, "give", "canary-of-"+x.name)
-			x.WantValue(got, "canary-of-"+x.name, "")
-			return got.Program.Tier == "native"
-		})
-		x.Call(in, "give", "once more canary-of-"+x.name)
-		got := x.Call(in, "give", 99)
-		said[x.name], _ = got.Outcome.Value.(string)
-		if got.Program.Tier != "native" || !strings.Contains(said[x.name], "once more canary-of-"+x.name) {
-			t.Errorf("the process of %s reports %q (%+v): it is no witness", x.name, said[x.name], got.Program)
-		}
-	}
-	if strings.Contains(said["b"], "canary-of-a") {
-		t.Errorf("the process of b was given what is of a: %q", said["b"])
-	}
-	if got := a.Call(a.Session("worker"), "give", 99); strings.Contains(fmt.Sprint(got.Outcome.Value), "canary-of-b") {
-		t.Errorf("the process of a was given what is of b: %v", got.Outcome.Value)
-	}
 }
 
 // A key of repeated requests means one call for each owner of each namespace: three use the same key for the same request at the same moment, and all three run.

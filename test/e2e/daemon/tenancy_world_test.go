@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -67,7 +68,12 @@ func newWorld(t *testing.T) *world {
 	m.Answer("", "", rig.Text(`{"a": "yes"}`))
 	o := app.DefaultOptions()
 	o.Listen, o.DataDir, o.Provider, o.OpenAIBaseURL, o.OpenAIKey, o.Model = "127.0.0.1:0", t.TempDir(), "openai", m.URL, rig.SecretKey, "scripted"
-	o.Auth, o.Runners, o.Native = anybody{}, 2, "off"
+	o.Auth, o.Runners = anybody{}, 2
+	compiler, err := apptest.Compiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.CompilerDir, o.GoCache = compiler[0], compiler[1]
 	w := &world{dir: o.DataDir, http: &http.Client{Timeout: rig.Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	stop := w.start(t, o)
 	w.own, w.other, w.away = w.newSide(t, "ann", "a"), w.newSide(t, "ben", "a"), w.newSide(t, "ann", "b")

@@ -58,17 +58,7 @@ func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	d := &Daemon{T: t, Dir: t.TempDir(), Args: args, Output: NewOutput(t), HTTP: apitest.Client(t)}
 	d.share()
 	d.HTTP.Timeout = Patience
-	if slices.Contains(args, "--engine=go") {
-		env = append(env, compiles(t)...)
-	}
-	d.Env = append(append(Environment(d.Dir), "RECURGENT_NATIVE=off"), env...) // builds take the processor from other tests
-	if slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, Compiler+"=") }) {
-		program, err := buildCompiled()
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.Env = append(d.Env, program)
-	}
+	d.Env = append(Environment(d.Dir), env...)
 	if m != nil {
 		d.Env = append(d.Env, "OPENAI_BASE_URL="+m.URL, "OPENAI_API_KEY="+SecretKey, "RECURGENT_MODEL=scripted")
 	}
@@ -113,7 +103,11 @@ func Environment(dir string) []string {
 	if err != nil {
 		panic(err)
 	}
-	return append(env, programs...)
+	shared, err := compiles()
+	if err != nil {
+		panic(err)
+	}
+	return append(append(env, programs...), shared...)
 }
 
 // State is the data directory.

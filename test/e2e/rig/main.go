@@ -31,6 +31,9 @@ const (
 	goCache     = "RECURGENTD_TEST_GOCACHE"
 )
 
+// OwnCompiler is the variable, with its value, by which a daemon keeps what it compiles in its data directory.
+const OwnCompiler = compilerDir + "="
+
 // Binary is the variable that names the binary to start a daemon from, one that Named made.
 const Binary = "RECURGENTD_TEST_BINARY"
 
@@ -68,9 +71,6 @@ func Main(m *testing.M) {
 			if sh.StopTime, err = time.ParseDuration(text); err != nil {
 				panic(err)
 			}
-		}
-		if dir, ok := os.LookupEnv(Compiler); ok {
-			sh.Native = compiler{dir, os.Getenv(compiledFile)}
 		}
 		sh.CompilerDir, sh.GoCache = os.Getenv(compilerDir), os.Getenv(goCache)
 		useRunner()

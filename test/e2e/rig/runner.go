@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/embedded"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -51,12 +51,6 @@ var buildRunner = sync.OnceValues(func() (env []string, err error) {
 	return []string{runnerFile + "=" + filepath.Join(programDir, "recurgent-runner"), launcherFile + "=" + filepath.Join(programDir, "recurgent-launcher")}, nil
 })
 
-// buildCompiled builds the program of package compiled, and returns the variable that names it.
-var buildCompiled = sync.OnceValues(func() (env string, err error) {
-	err = buildPrograms("./test/e2e/rig/compiled/program")
-	return compiledFile + "=" + filepath.Join(programDir, "program"), err
-})
-
 func buildPrograms(packages ...string) error {
 	if err := makeProgramDir(); err != nil {
 		return err
@@ -69,17 +63,10 @@ func buildPrograms(packages ...string) error {
 	return nil
 }
 
-// compiles returns what a daemon has in its environment that compiles all programs: the daemons of a test binary share what they compile.
-func compiles(t *testing.T) []string {
-	t.Helper()
-	if err := makeProgramDir(); err != nil {
-		t.Fatal(err)
-	}
-	cache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []string{compilerDir + "=" + filepath.Join(programDir, "compiled"), goCache + "=" + strings.TrimSpace(string(cache))}
+// compiles returns what a daemon has in its environment that compiles programs.
+func compiles() ([]string, error) {
+	at, err := apptest.Compiler()
+	return []string{compilerDir + "=" + at[0], goCache + "=" + at[1]}, err
 }
 
 const sandboxes = "github.com/recurgentd/recurgentd/internal/runtime/sandbox"

@@ -1,61 +1,61 @@
 package tools
 
 import (
-	"maps"
+	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Which engine ran a program is in its replies, its log entries and the metric, under each setting of --engine. Programs with loops are on yaegi
-// with --engine yaegi alone; those that range over a string never are, since its cost there grows with the square of the length.
+// Which engine ran a program is in its replies, its log entries and the metric, under each setting of --engine; ssa is an earlier name of go, and --native has no effect: a warning says
+// so.
 func TestEngines(t *testing.T) {
 	t.Parallel()
-	programs := map[string]string{
-		"plain":  rig.Program("\ta, _ := call.Args[0].(float64)\n\treturn a * 2, nil"),
-		"loop":   rig.Program("\tn := 0\n\tfor i := 0; i < 10; i++ {\n\t\tn += i\n\t}\n\treturn n, nil"),
-		"string": rig.Program("\ts := strings.Repeat(\"fox and hen \", 1000)\n\tn := 0\n\tfor _, r := range s {\n\t\tif r == ' ' {\n\t\t\tn++\n\t\t}\n\t}\n\treturn n, nil", "strings"),
-	}
-	values := map[string]any{"plain": 6, "loop": 45, "string": 3000}
-	for setting, want := range map[string]map[string]string{
-		"auto":  {"plain": "yaegi", "loop": "ssa", "string": "ssa"},
-		"ssa":   {"plain": "ssa", "loop": "ssa", "string": "ssa"},
-		"yaegi": {"plain": "yaegi", "loop": "yaegi", "string": "ssa"},
-	} {
+	for setting, want := range map[string]struct{ engine, tier string }{"auto": {"go", "native"}, "go": {"go", "native"}, "ssa": {"go", "native"}, "yaegi": {"yaegi", "engine"}} {
 		t.Run(setting, func(t *testing.T) {
-			s := rig.Script{}
-			for method, source := range programs {
-				s["runner."+method] = []any{source}
-			}
+			t.Parallel()
+			m := rig.NewModel(t, rig.Script{"runner.plain": {rig.Program("\ta, _ := call.Args[0].(float64)\n\treturn a * 2, nil")}, "runner.loop": {rig.Program("\tn := 0\n\tfor i := 0; i < 10; i++ {\n\t\tn += i\n\t}\n\treturn n, nil")}})
 			args := []string{"--engine", setting}
+			if setting == "ssa" {
+				args = append(args, "--native", "off")
+			}
 			if setting == "auto" {
 				args = nil
 			}
-			d := rig.Start(t, rig.NewModel(t, s), args...)
-			if got := d.Get("/v1/version")["engine"]; got != setting {
-				t.Errorf("version: engine %v, want %s", got, setting)
-			}
-			runs := map[string]float64{"ssa": 0, "yaegi": 0}
-			session := d.Session("runner")
-			for method, engine := range want {
-				for range 2 { // forged, then stored
-					r := d.Call(session, method, 3)
-					d.WantValue(r, values[method], "")
-					if r.Program.Engine != engine || r.Program.Tier != "engine" {
-						t.Errorf("%s: engine %q, tier %q; want %s", method, r.Program.Engine, r.Program.Tier, engine)
+			d := rig.Start(t, m, args...)
+			shown := setting
+			if setting == "ssa" {
+				shown = "go"
+				for _, warning := range []string{"--engine ssa is an earlier name", "--native has no effect"} {
+					if !strings.Contains(d.Output.String(), warning) {
+						t.Errorf("no warning: %s", warning)
 					}
-					if e := d.LogOf(r); e["program_engine"] != engine || e["program_tier"] != "engine" {
-						t.Errorf("%s: log has engine %v, tier %v; want %s", method, e["program_engine"], e["program_tier"], engine)
-					}
-					runs[engine]++
 				}
 			}
-			got := map[string]float64{}
-			for engine := range runs {
-				got[engine] = d.Metric(`recurgent_engine_runs_total{engine="` + engine + `"}`)
+			if v := d.Get("/v1/version"); v["engine"] != shown || v["tier"] != want.tier {
+				t.Errorf("version: engine %v, tier %v; want %s, %s", v["engine"], v["tier"], shown, want.tier)
 			}
-			if !maps.Equal(got, runs) {
-				t.Errorf("recurgent_engine_runs_total: %v, want %v", got, runs)
+			session := d.Session("runner")
+			for method, value := range map[string]any{"plain": 6, "loop": 45} {
+				for range 2 { // forged, then stored
+					r := d.Call(session, method, 3)
+					d.WantValue(r, value, "")
+					if r.Program.Engine != want.engine || r.Program.Tier != want.tier {
+						t.Errorf("%s: engine %q, tier %q; want %v", method, r.Program.Engine, r.Program.Tier, want)
+					}
+					if e := d.LogOf(r); e["program_engine"] != want.engine || e["program_tier"] != want.tier {
+						t.Errorf("%s: log has engine %v, tier %v; want %v", method, e["program_engine"], e["program_tier"], want)
+					}
+				}
+			}
+			for _, engine := range []string{"go", "ssa", "yaegi"} {
+				n := 0.0
+				if engine == want.engine {
+					n = 4
+				}
+				if got := d.Metric(`recurgent_engine_runs_total{engine="` + engine + `"}`); got != n {
+					t.Errorf("%v runs of %s, want %v", got, engine, n)
+				}
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func TestNoEngine(t *testing.T) {
 	if r.Outcome.OK || r.Program.Engine != "" || r.Program.Tier != "" {
 		t.Errorf("got %+v, %+v; want an error and no engine", r.Outcome, r.Program)
 	}
-	if n := d.Metric(`recurgent_engine_runs_total{engine="ssa"}`) + d.Metric(`recurgent_engine_runs_total{engine="yaegi"}`); n != 0 {
+	if n := d.Metric(`recurgent_engine_runs_total{engine="go"}`) + d.Metric(`recurgent_engine_runs_total{engine="yaegi"}`); n != 0 {
 		t.Errorf("%v runs counted, want none", n)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestSleepsInCalls(t *testing.T) {
 	t.Parallel()
 	naps := rig.Program("\tms, _ := call.Arg(0, \"ms\").(float64)\n\tbefore := time.Now()\n\ttime.Sleep(time.Duration(ms) * time.Millisecond)\n\treturn time.Since(before).Milliseconds(), nil", "time")
-	for _, engine := range []string{"ssa", "yaegi"} {
+	for _, engine := range []string{"go", "yaegi"} {
 		m := rig.NewModel(t, rig.Script{"f.nap": {naps}})
 		d := rig.Start(t, m, "--engine", engine)
 		s := d.Session("f")

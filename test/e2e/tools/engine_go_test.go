@@ -33,7 +33,7 @@ func goCases() map[string]goCase {
 	}
 }
 
-// With --engine go the compiler makes an executable of each program at its first call. From then on that answers, also after a restart, and is made again where it is gone.
+// The compiler makes an executable of each program at its first call. From then on that answers, also after a restart, and is made again where it is gone.
 func TestEngineGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles the packages that programs import")
@@ -43,7 +43,7 @@ func TestEngineGo(t *testing.T) {
 	for method, c := range goCases() {
 		s["compiled."+method] = []any{c.source}
 	}
-	d := rig.Start(t, rig.NewModel(t, s), "--engine=go", "--policy", "repair_enabled=false")
+	d := rig.StartIn(t, rig.NewModel(t, s), []string{rig.OwnCompiler}, "--policy", "repair_enabled=false")
 	session := d.Session("compiled")
 	for method, c := range goCases() {
 		r := d.Call(session, method, 3)
@@ -101,17 +101,13 @@ func last(d *rig.Daemon, r rig.Reply) string {
 // removeExecutables removes what the daemon has compiled.
 func removeExecutables(t *testing.T, d *rig.Daemon) {
 	t.Helper()
-	for _, v := range d.Env {
-		if dir, ok := strings.CutPrefix(v, "RECURGENTD_TEST_COMPILER_DIR="); ok {
-			all, err := filepath.Glob(filepath.Join(dir, "exe", "*"))
-			if err != nil || len(all) == 0 {
-				t.Fatalf("no executables in %s: %v", dir, err)
-			}
-			for _, file := range all {
-				if err := os.Remove(file); err != nil {
-					t.Fatal(err)
-				}
-			}
+	all, err := filepath.Glob(filepath.Join(d.State(), "native", "cache", "exe", "*"))
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no executables: %v", err)
+	}
+	for _, file := range all {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestVersionSaysWhatStoredDataDependsOn(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
 	v := d.Get("/v1/version")
 	for k, want := range map[string]any{"name": "recurgentd", "toolstore_schema_version": 1.0, "max_repairs_before_regen": 3.0, "known_tools_prompt_limit": 12.0, "provider": "openai", "model": "scripted",
-		"go_version": runtime.Version(), "engine": "auto", "tier": "engine", "store": rig.Store(t), "durability": "always"} {
+		"go_version": runtime.Version(), "engine": "auto", "tier": "native", "store": rig.Store(t), "durability": "always"} {
 		if v[k] != want {
 			t.Errorf("%s: got %v, want %v", k, v[k], want)
 		}

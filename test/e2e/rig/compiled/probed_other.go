@@ -1,5 +1,0 @@
-//go:build !linux
-
-package compiled
-
-func probed() map[string]string { return nil }
