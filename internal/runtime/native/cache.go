@@ -38,6 +38,11 @@ func exeName(digest string) string { return path.Join(exeDir, digest) }
 func (b *Builder) cached(digest string) (*Executable, error) {
 	name := exeName(digest)
 	sum, about, err := b.verify(name, digest)
+	if err != nil {
+		b.mu.Lock()
+		delete(b.seen, digest)
+		b.mu.Unlock()
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -49,14 +54,21 @@ func (b *Builder) cached(digest string) (*Executable, error) {
 
 var errSeal = errors.New("it has no seal of this installation")
 
-// verify checks the seal of an executable, and marks it as used.
+// A sighting is an executable whose seal was checked, and where it stood then: as long as it stands there it has the same bytes.
+type sighting struct {
+	place seal.Place
+	sum   [sha256.Size]byte
+}
+
+// verify checks the seal of an executable that this Builder has not seen as it is now, and marks it as used.
 func (b *Builder) verify(name, digest string) (sum [sha256.Size]byte, about []byte, err error) {
 	f, err := b.at.Open(name, os.O_RDONLY, 0)
 	if err != nil {
 		return sum, nil, err
 	}
 	defer f.Close()
-	if _, err := seal.PlaceOf(f); err != nil {
+	place, err := seal.PlaceOf(f)
+	if err != nil {
 		return sum, nil, err
 	}
 	info, err := f.Stat()
@@ -67,22 +79,44 @@ func (b *Builder) verify(name, digest string) (sum [sha256.Size]byte, about []by
 	if size < lengthOf || size > buildFile+maxAbout+lengthOf {
 		return sum, nil, errSeal
 	}
-	h, given := sha256.New(), make([]byte, sealOf)
-	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size)); err != nil {
-		return sum, nil, err
-	}
-	if _, err := f.ReadAt(given, size); err != nil {
-		return sum, nil, err
-	}
-	if !seal.Fits(string(given), b.opts.Key.Seal(exeKind, digest, size, [sha256.Size]byte(h.Sum(nil)))) {
-		return sum, nil, errSeal
+	b.mu.Lock()
+	seen := b.seen[digest]
+	b.mu.Unlock()
+	if seen.place != place {
+		if seen.sum, err = b.checkSeal(f, digest, size); err != nil {
+			return sum, nil, err
+		}
 	}
 	if about, err = readAbout(f, size); err != nil {
 		return sum, nil, err
 	}
-	h.Write(given)
 	now := unix.NsecToTimeval(time.Now().UnixNano())
-	return [sha256.Size]byte(h.Sum(nil)), about, unix.Futimes(int(f.Fd()), []unix.Timeval{now, now})
+	if err := unix.Futimes(int(f.Fd()), []unix.Timeval{now, now}); err != nil {
+		return sum, nil, err
+	}
+	if seen.place, err = seal.PlaceOf(f); err != nil {
+		return sum, nil, err
+	}
+	b.mu.Lock()
+	b.seen[digest] = seen
+	b.mu.Unlock()
+	return seen.sum, about, nil
+}
+
+// checkSeal compares the seal that begins at size with the one of all before it, and returns the sum of the whole file.
+func (b *Builder) checkSeal(f *os.File, digest string, size int64) (sum [sha256.Size]byte, err error) {
+	h, given := sha256.New(), make([]byte, sealOf)
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size)); err != nil {
+		return sum, err
+	}
+	if _, err := f.ReadAt(given, size); err != nil {
+		return sum, err
+	}
+	if !seal.Fits(string(given), b.opts.Key.Seal(exeKind, digest, size, [sha256.Size]byte(h.Sum(nil)))) {
+		return sum, errSeal
+	}
+	h.Write(given)
+	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
 // readAbout reads what stands behind an executable, whose seal begins at size.

@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -28,7 +29,7 @@ func cacheIn(t *testing.T, dir string) *Builder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Builder{opts: Options{Dir: dir, Key: key, MaxBytes: 25}, at: at}
+	b := &Builder{opts: Options{Dir: dir, Key: key, MaxBytes: 25}, at: at, seen: map[string]sighting{}}
 	if err := b.layOut(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +51,7 @@ func TestPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	b.bytes.Store(50)
 	if err := b.prune(filepath.Join(b.dir("exe"), "4")); err != nil {
 		t.Fatal(err)
 	}
@@ -93,30 +95,63 @@ func TestCachedIsSealed(t *testing.T) {
 			return errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))
 		},
 		"another name": func(path string) error {
-			return os.Rename(path, filepath.Join(filepath.Dir(path), "one."+sumOf(t, path)))
+			return os.Rename(path, filepath.Join(filepath.Dir(path), "another"))
 		},
 		"under another digest": func(path string) error {
-			return os.Rename(path, filepath.Join(filepath.Dir(path), "one.x"+filepath.Ext(path)))
+			other, err := cacheIn(t, top).adopt(program, "another", []byte("facts"))
+			return errors.Join(err, os.Rename(other.Path, path))
 		},
 		"of another installation": func(string) error { return os.Remove(filepath.Join(top, seal.File)) },
 	} {
-		was := cacheIn(t, top)
-		x, err := was.adopt(program, "one", []byte("facts"))
+		made := cacheIn(t, top)
+		x, err := made.adopt(program, "one", []byte("facts"))
+		if err == nil {
+			_, err = made.cached("one")
+		}
 		if err == nil {
 			err = change(x.Path)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found, err := cacheIn(t, top).cached("one"); err != nil || found != nil {
-			t.Errorf("%s: got %+v, %v", name, found, err)
+		for _, b := range []*Builder{made, cacheIn(t, top)} { // one has seen it before
+			if found, err := b.cached("one"); name != "of another installation" && (err != nil || found != nil) {
+				t.Errorf("%s: got %+v, %v", name, found, err)
+			}
 		}
-		if left, err := os.ReadDir(filepath.Join(top, exeDir)); err != nil || len(left) > 0 {
-			t.Errorf("%s: left are %v, %v", name, left, err)
+		if _, err := os.Lstat(x.Path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: it stays: %v", name, err)
 		}
 	}
 	if data, err := os.ReadFile(elsewhere); err != nil || string(data) != "compiled" {
 		t.Errorf("what a link led to: %q, %v", data, err)
+	}
+}
+
+// Drop removes the executables that it is told of, and the room that they took is counted as free.
+func TestDrop(t *testing.T) {
+	t.Parallel()
+	b := cacheIn(t, t.TempDir())
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("compiled"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for digest, about := range map[string]string{"one": "ours", "two": "theirs", "three": "ours"} {
+		if _, err := b.adopt(program, digest, []byte(about)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := b.Bytes()
+	if err := b.Drop(t.Context(), func(about []byte) bool { return string(about) == "ours" }); err != nil {
+		t.Fatal(err)
+	}
+	for digest, stays := range map[string]bool{"one": false, "two": true, "three": false} {
+		if found, err := b.cached(digest); err != nil || (found != nil) != stays {
+			t.Errorf("%s: %+v, %v", digest, found, err)
+		}
+	}
+	if left := b.Bytes(); left <= 0 || left >= all/2 {
+		t.Errorf("%d of %d bytes are left", left, all)
 	}
 }
 

@@ -69,7 +69,8 @@ type Builder struct {
 	alive *os.File     // that directory, locked as long as the process lives
 
 	mu     sync.Mutex
-	making map[string]*making // by digest; guarded by mu
+	making map[string]*making  // by digest; guarded by mu
+	seen   map[string]sighting // executables, by digest; guarded by mu
 
 	bytes     atomic.Int64 // of the executables in the cache
 	pruning   sync.Mutex   // held while the cache is pruned
@@ -89,7 +90,7 @@ func New(o Options) (*Builder, error) {
 		return nil, err
 	}
 	o.Dir = dir
-	b := &Builder{opts: o, making: map[string]*making{}}
+	b := &Builder{opts: o, making: map[string]*making{}, seen: map[string]sighting{}}
 	if b.version, err = b.supportVersion(); err != nil {
 		return nil, fmt.Errorf("native: the sources: %w", err)
 	}
