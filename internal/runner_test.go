@@ -10,6 +10,7 @@ import (
 // here starts with every runner, and stands beside every program that a model wrote.
 var runnerParts = []string{
 	module + "cmd/recurgent-runner",
+	module + "internal/lazy",
 	module + "internal/runtime/gate",
 	module + "internal/runtime/plain",
 	module + "internal/runtime/recurgent",

@@ -94,7 +94,7 @@ func (s *server) sendOperated(w *reply, r *http.Request, a *agent.Artifact, brok
 	return s.sendRevision(w, http.StatusOK, a.Revision, view)
 }
 
-// A nativeView tells whether the method's programs are compiled.
+// A nativeView reports whether the method's programs are compiled.
 type nativeView struct {
 	State string `json:"state"`         // native, or off
 	Why   string `json:"why,omitempty"` // of off

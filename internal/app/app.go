@@ -123,13 +123,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err := a.openAccess(&o, metrics); err != nil {
 		return err
 	}
-	if o.Engine == report.EngineSSA {
-		a.log.Warn().Msg("--engine ssa is an earlier name: programs are compiled, as with go")
-		o.Engine = report.EngineGo
-	}
-	if o.Native != "" {
-		a.log.Warn().Msg("--native has no effect any more: programs are compiled as --engine says")
-	}
+	o = a.renamed(o)
 	p.options = o
 	if p.compiling, err = a.openCompiler(o, &p); err != nil {
 		return err
@@ -153,6 +147,18 @@ func (a *App) wire(ctx context.Context, o Options) error {
 		a.facts.native = "off: " + c.Why
 	}
 	return nil
+}
+
+// renamed returns the options in the words of this version, and logs a warning for each of an earlier one.
+func (a *App) renamed(o Options) Options {
+	if o.Engine == report.EngineSSA {
+		a.log.Warn().Msg("--engine ssa is an earlier name: programs are compiled, as with go")
+		o.Engine = report.EngineGo
+	}
+	if o.Native != "" {
+		a.log.Warn().Msg("--native has no effect any more: programs are compiled as --engine says")
+	}
+	return o
 }
 
 func (a *App) onStop(name string, undo func(context.Context) error) {

@@ -55,7 +55,7 @@ func (a artifactFields) tier() string {
 	return "engine; " + text.Cell(a.Native.Why)
 }
 
-// nativeFields tell whether programs are compiled.
+// nativeFields report whether programs are compiled.
 type nativeFields struct {
 	State string `json:"state"` // native, or off
 	Why   string `json:"why"`   // of off

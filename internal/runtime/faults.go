@@ -1,8 +1,9 @@
 package runtime
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // maxRepeated bounds, for each of refusing and running, the programs of a call that are asked for after a program that failed as the one before it. Such a
@@ -12,12 +13,12 @@ const maxRepeated = 1
 // faults are the lines of failures, without their places in the text.
 type faults map[string]bool
 
-var placeOfFault = regexp.MustCompile(`\(?program\.go:\d+(:\d+)?\)?:? ?|\(also in line [\d, ]+\)`)
+var placeOfFault = lazy.Regexp(`\(?program\.go:\d+(:\d+)?\)?:? ?|\(also in line [\d, ]+\)`)
 
 // add notes a failure's lines, and reports whether one is new.
 func (f *faults) add(message string) bool {
 	fresh := false
-	for line := range strings.Lines(placeOfFault.ReplaceAllString(message, "")) {
+	for line := range strings.Lines(placeOfFault().ReplaceAllString(message, "")) {
 		if line = strings.TrimSpace(line); !(*f)[line] {
 			if *f == nil {
 				*f = faults{}

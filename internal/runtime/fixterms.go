@@ -2,10 +2,10 @@ package runtime
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/lazy"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
@@ -26,14 +26,14 @@ func (w *writer) fixTerms(d agent.Declaration) report.Terms {
 }
 
 var (
-	null   = regexp.MustCompile(`(?i)\b(?:null|nil)\b`)
-	absent = regexp.MustCompile(`(?i)\b(?:none|nothing)\b`)
-	empty  = regexp.MustCompile(`(?i)\bempty\b`)
+	null   = lazy.Regexp(`(?i)\b(?:null|nil)\b`)
+	absent = lazy.Regexp(`(?i)\b(?:none|nothing)\b`)
+	empty  = lazy.Regexp(`(?i)\bempty\b`)
 )
 
 // aboutNull reports whether a text says that a method may answer with null: by that word, or by none or nothing, which an empty list is not called.
 func aboutNull(text string) bool {
-	return null.MatchString(text) || absent.MatchString(text) && !empty.MatchString(text)
+	return null().MatchString(text) || absent().MatchString(text) && !empty().MatchString(text)
 }
 
 // required are the members that a schema requires of an object.

@@ -3,21 +3,22 @@ package charsets
 import (
 	"bytes"
 	"io"
-	"regexp"
 	"strings"
 
 	"golang.org/x/net/html/charset"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // declared is within how many bytes documents say their character set.
 const declared = 512
 
 // xmlDeclaration finds what an XML document says of its own encoding.
-var xmlDeclaration = regexp.MustCompile(`^\s*<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']([A-Za-z0-9._:-]{1,40})["']`)
+var xmlDeclaration = lazy.Regexp(`^\s*<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']([A-Za-z0-9._:-]{1,40})["']`)
 
 // OfXML returns the character set that an XML document names, "" where it names none that bytes could be read in.
 func OfXML(text []byte) string {
-	m := xmlDeclaration.FindSubmatch(text[:min(len(text), declared)])
+	m := xmlDeclaration().FindSubmatch(text[:min(len(text), declared)])
 	if m == nil || strings.HasPrefix(strings.ToLower(string(m[1])), "utf-16") {
 		return "" // a declaration that was read byte by byte is not in UTF-16, whatever it says
 	}
@@ -26,7 +27,7 @@ func OfXML(text []byte) string {
 
 // DeclareUTF8 has an XML document that was decoded say so: parsers refuse one that names another encoding.
 func DeclareUTF8(text []byte) []byte {
-	m := xmlDeclaration.FindSubmatchIndex(text[:min(len(text), declared)])
+	m := xmlDeclaration().FindSubmatchIndex(text[:min(len(text), declared)])
 	if m == nil || strings.EqualFold(string(text[m[2]:m[3]]), UTF8) {
 		return text
 	}

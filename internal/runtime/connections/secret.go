@@ -40,7 +40,7 @@ func (s *Service) secret(c *agent.Connection) (string, error) {
 
 // fromEnv reads a variable of a name that a connection may have, wherever the connection came from: an archive must not choose which of the daemon's own are sent away.
 func (s *Service) fromEnv(name string) (string, error) {
-	if !envForm.MatchString(name) {
+	if !envForm().MatchString(name) {
 		return "", fmt.Errorf("%.80q is no variable for a secret: its name begins with RECURGENT_SECRET_", name)
 	}
 	v, ok := s.o.Env(name)

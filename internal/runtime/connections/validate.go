@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/lazy"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 )
 
@@ -25,14 +25,14 @@ const (
 )
 
 var (
-	nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-	envForm  = regexp.MustCompile(`^RECURGENT_SECRET_[A-Z0-9_]{1,100}$`)
-	fileForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
+	nameForm = lazy.Regexp(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	envForm  = lazy.Regexp(`^RECURGENT_SECRET_[A-Z0-9_]{1,100}$`)
+	fileForm = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
 )
 
 // CheckName refuses what cannot be the name of a connection.
 func CheckName(name string) error {
-	if nameForm.MatchString(name) {
+	if nameForm().MatchString(name) {
 		return nil
 	}
 	return invalid("", "a connection's name has 1 to 63 characters of a-z, 0-9, - and _, and begins with a letter or a digit", "")
@@ -161,9 +161,9 @@ func settable(name string) bool {
 // CheckSource refuses what cannot be where a secret is found: at most one of the two names is set.
 func CheckSource(env, file string) error {
 	switch {
-	case env != "" && !envForm.MatchString(env):
+	case env != "" && !envForm().MatchString(env):
 		return invalid("/auth/secret/env", "must name an environment variable RECURGENT_SECRET_...", "")
-	case file != "" && !fileForm.MatchString(file):
+	case file != "" && !fileForm().MatchString(file):
 		return invalid("/auth/secret/file", "must name a file in --secrets-dir, without a path", "")
 	}
 	return nil

@@ -229,7 +229,7 @@ func (b *Builder) executables() (files []exeFile, total int64, err error) {
 	return files, total, nil
 }
 
-// Drop removes the executables whose Compile was told what matches, once the builds that are under way have ended.
+// Drop removes the executables whose Compile had what matches about them, once the builds that are under way have ended.
 func (b *Builder) Drop(ctx context.Context, match func(about []byte) bool) error {
 	if err := b.settle(ctx); err != nil {
 		return err

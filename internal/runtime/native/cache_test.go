@@ -128,7 +128,7 @@ func TestCachedIsSealed(t *testing.T) {
 	}
 }
 
-// Drop removes the executables that it is told of, and the room that they took is counted as free.
+// Drop removes the executables that match, and the room that they took is counted as free.
 func TestDrop(t *testing.T) {
 	t.Parallel()
 	b := cacheIn(t, t.TempDir())

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/lazy"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
@@ -99,11 +99,11 @@ func quote(text string) json.RawMessage {
 }
 
 // colons are those of labels; the second is the one of Chinese and Japanese.
-var colons = regexp.MustCompile(`:|：`)
+var colons = lazy.Regexp(`:|：`)
 
 // label finds the field that a line begins: "Answer: ...", in any letter case, also in bold, or with other marks around it.
 func label(s contract.Signature, line, around string) (contract.Field, string, bool) {
-	colon := colons.FindStringIndex(line)
+	colon := colons().FindStringIndex(line)
 	if colon == nil {
 		return contract.Field{}, "", false
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // plain makes text of strangers one bounded line that cannot spell a tag.
@@ -19,7 +20,7 @@ func plain(text string, most int) string {
 }
 
 // elements matches a < that opens or closes an element of ours, or one of the marks that separate the parts of a conversation for a model.
-var elements = regexp.MustCompile(`(?i)<(\s*/?\s*(?:` + strings.Join(elementNames(), "|") + `|system|user|assistant)\b|\||$)`)
+var elements = lazy.Regexp(`(?i)<(\s*/?\s*(?:` + strings.Join(elementNames(), "|") + `|system|user|assistant)\b|\||$)`)
 
 // elementNames are the names of the elements of the user message.
 func elementNames() []string {
@@ -34,7 +35,7 @@ func elementNames() []string {
 // visible is plain for text whose white space counts. Characters that nobody sees, such as those that turn the direction
 // of writing, are left out, and a < that could forge an element is an entity; other markup and comparisons stay.
 func visible(text string, most int) string {
-	return elements.ReplaceAllString(seen(text, most), "&lt;$1")
+	return elements().ReplaceAllString(seen(text, most), "&lt;$1")
 }
 
 // seen bounds a text and leaves out the characters that nobody sees.
@@ -67,7 +68,7 @@ func encoded(v any, most int) string {
 // could forge an element.
 func readable(v any, most int) string {
 	text := string(rawjson.WithoutHTML([]byte(encoded(v, most))))
-	return elements.ReplaceAllString(text, `\u003c$1`)
+	return elements().ReplaceAllString(text, `\u003c$1`)
 }
 
 // preview renders v as JSON of about most bytes: where it would be longer, long strings and lists are shortened, and

@@ -2,9 +2,10 @@ package provider
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // chatPath is what requests add to the base URL.
@@ -57,12 +58,12 @@ func MaskURL(text string) string {
 	return strings.Replace(u.Redacted(), "xxxxx@", "***@", 1)
 }
 
-var versionPath = regexp.MustCompile(`/v\d`)
+var versionPath = lazy.Regexp(`/v\d`)
 
 // versioned reports whether the base URL names a version, or a deployment of Azure, which has none.
 func versioned(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (versionPath.MatchString(u.Path) || strings.Contains(u.Path, "/openai"))
+	return err == nil && (versionPath().MatchString(u.Path) || strings.Contains(u.Path, "/openai"))
 }
 
 // withVersion is the base URL with the version that most servers want.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // A lesson is what a refusal taught: an aspect of the way in which to ask instead.
@@ -22,9 +24,9 @@ type lesson struct {
 // that refuses. A refusal that speaks of none teaches nothing.
 type capability struct {
 	aspect aspect
-	params *regexp.Regexp
-	about  *regexp.Regexp // in lower case, as says
-	says   *regexp.Regexp
+	params func() *regexp.Regexp
+	about  func() *regexp.Regexp // in lower case, as says
+	says   func() *regexp.Regexp
 	// next returns the way to ask instead, false where there is none. It may teach another aspect.
 	next func(q *question, w way, r *refusal) (lesson, bool)
 }
@@ -33,22 +35,24 @@ const refuses = `not support|unsupported|n't support|n't allow|not (?:be |yet |c
 
 // capabilities in the order in which they are looked for: the exact before those whose words are common.
 var capabilities = []capability{
-	{aspectStream, regexp.MustCompile(`^stream(_options.*)?$`), regexp.MustCompile(`\bstream(ing|ed)?\b|stream_options|stream=`), regexp.MustCompile(refuses), nextStream},
-	{aspectContext, regexp.MustCompile(`^input_tokens|^n_ctx$`),
-		contextWords, regexp.MustCompile(`.`), nextContext},
-	{aspectSystem, regexp.MustCompile(`^messages?[.\[\]0-9]*role$`),
-		regexp.MustCompile("system[ -](role|message|prompt|instruction)|role:? ?[`'\"]?system|[`'\"]system[`'\"]|got system|developer (instruction|message|role)|roles? must alternate|\\bsystem\\b.*\\brole|\\broles?\\b.*\\bsystem"), regexp.MustCompile(refuses + `|alternate|got system`), nextSystem},
-	{aspectText, regexp.MustCompile(`^response_format`), regexp.MustCompile(`response_?format|json[ _]?schema|structured output|json mode|guided|grammar|schema`), regexp.MustCompile(refuses), nextFormat},
-	{aspectField, limitParam, limitWord, regexp.MustCompile(`not support|unsupported|n't support|unrecognized|unknown|extra|unexpected|not permitted|forbidden|not allowed|same time|both|simultaneous|only one|mutually|deprecated|instead|cannot be used|not a valid`), nextField},
-	{aspectLimit, limitParam, regexp.MustCompile(limitWord.String() + `|(completion|output|generated|new|maximum) tokens`), regexp.MustCompile(`.`), nextLimit},
-	{aspectTools, regexp.MustCompile(`^(tools?|tool_choice|functions?|function_call)\b`),
-		regexp.MustCompile(`\btools?\b|tool_?choice|tool_?config|tool_?calls?|function[ _]call|\bfunctions?\b|function_declarations|submit_program|\bgrammar\b|\bschemas?\b`), regexp.MustCompile(refuses + `|too many states`), nextTools},
+	{aspectStream, lazy.Regexp(`^stream(_options.*)?$`), lazy.Regexp(`\bstream(ing|ed)?\b|stream_options|stream=`), lazy.Regexp(refuses), nextStream},
+	{aspectContext, lazy.Regexp(`^input_tokens|^n_ctx$`),
+		contextWords, lazy.Regexp(`.`), nextContext},
+	{aspectSystem, lazy.Regexp(`^messages?[.\[\]0-9]*role$`),
+		lazy.Regexp("system[ -](role|message|prompt|instruction)|role:? ?[`'\"]?system|[`'\"]system[`'\"]|got system|developer (instruction|message|role)|roles? must alternate|\\bsystem\\b.*\\brole|\\broles?\\b.*\\bsystem"), lazy.Regexp(refuses + `|alternate|got system`), nextSystem},
+	{aspectText, lazy.Regexp(`^response_format`), lazy.Regexp(`response_?format|json[ _]?schema|structured output|json mode|guided|grammar|schema`), lazy.Regexp(refuses), nextFormat},
+	{aspectField, limitParam, limitWord, lazy.Regexp(`not support|unsupported|n't support|unrecognized|unknown|extra|unexpected|not permitted|forbidden|not allowed|same time|both|simultaneous|only one|mutually|deprecated|instead|cannot be used|not a valid`), nextField},
+	{aspectLimit, limitParam, lazy.Regexp(limitText + `|(completion|output|generated|new|maximum) tokens`), lazy.Regexp(`.`), nextLimit},
+	{aspectTools, lazy.Regexp(`^(tools?|tool_choice|functions?|function_call)\b`),
+		lazy.Regexp(`\btools?\b|tool_?choice|tool_?config|tool_?calls?|function[ _]call|\bfunctions?\b|function_declarations|submit_program|\bgrammar\b|\bschemas?\b`), lazy.Regexp(refuses + `|too many states`), nextTools},
 }
 
+const limitText = `max_(completion_|new_|output_)?tokens|max_?(output|completion|new)?_?tokens`
+
 var (
-	limitParam   = regexp.MustCompile(`max_(completion_|new_|output_)?tokens|max_?tokens|generationconfig\.max`)
-	contextWords = regexp.MustCompile(`context[ _](length|window|size|limit)|\bn_ctx\b|max_model_len|max_seq_len|max_total_tokens|sequence length|maximum (prompt|model) length|(prompt|input) length|max_num_tokens|request body too large|(prompt|input|inputs\x60?|conversation) (is|are) too (long|large)|too many (input )?tokens|reduce the length|token count|(inputs?|prompt|messages)\b.*(max_new_tokens|max_tokens|generated|completion|less than)|context.?exceed|exceed.?context|context the overflow`)
-	limitWord    = regexp.MustCompile(`max_(completion_|new_|output_)?tokens|max_?(output|completion|new)?_?tokens`)
+	limitParam   = lazy.Regexp(`max_(completion_|new_|output_)?tokens|max_?tokens|generationconfig\.max`)
+	contextWords = lazy.Regexp(`context[ _](length|window|size|limit)|\bn_ctx\b|max_model_len|max_seq_len|max_total_tokens|sequence length|maximum (prompt|model) length|(prompt|input) length|max_num_tokens|request body too large|(prompt|input|inputs\x60?|conversation) (is|are) too (long|large)|too many (input )?tokens|reduce the length|token count|(inputs?|prompt|messages)\b.*(max_new_tokens|max_tokens|generated|completion|less than)|context.?exceed|exceed.?context|context the overflow`)
+	limitWord    = lazy.Regexp(limitText)
 )
 
 // teaches are the statuses of refusals that may speak of a capability. Servers whose templates refuse something answer 500.
@@ -60,11 +64,11 @@ func learnFrom(q *question, w way, r *refusal) (lesson, bool) {
 		return lesson{}, false
 	}
 	for _, c := range capabilities {
-		byParam := r.param != "" && c.params.MatchString(r.param)
-		if !byParam && !(c.about.MatchString(r.words) && c.says.MatchString(r.words)) {
+		byParam := r.param != "" && c.params().MatchString(r.param)
+		if !byParam && !(c.about().MatchString(r.words) && c.says().MatchString(r.words)) {
 			continue
 		}
-		if c.aspect == aspectField && (!c.says.MatchString(r.words) || r.stated(w.room(q)) > 0) {
+		if c.aspect == aspectField && (!c.says().MatchString(r.words) || r.stated(w.room(q)) > 0) {
 			continue // it is about the size
 		}
 		if l, ok := c.next(q, w, r); ok || l.sure {
@@ -76,24 +80,24 @@ func learnFrom(q *question, w way, r *refusal) (lesson, bool) {
 }
 
 // vague are the words of refusals that name no reason.
-var vague = regexp.MustCompile(`^(\W|\d|http|error|bad[_ ]?request|invalid[_ ](request|argument|parameter)|unprocessable entity|validation|_|internal|server)*$|contains an invalid argument|chat template|jinja|template error|raise_exception`)
+var vague = lazy.Regexp(`^(\W|\d|http|error|bad[_ ]?request|invalid[_ ](request|argument|parameter)|unprocessable entity|validation|_|internal|server)*$|contains an invalid argument|chat template|jinja|template error|raise_exception`)
 
 // guess is the way to ask once more after a refusal that names no reason, or a template's: the plainest. It teaches nothing.
 func guess(w way, r *refusal) (way, bool) {
 	next := w.plainest()
 	clientFault := r.status == http.StatusBadRequest || r.status == http.StatusUnprocessableEntity
 	template := r.status == http.StatusInternalServerError && strings.Contains(r.words, "templat")
-	return next, next != w && !r.unlucky && !r.page && (clientFault || template) && vague.MatchString(r.words)
+	return next, next != w && !r.unlucky && !r.page && (clientFault || template) && vague().MatchString(r.words)
 }
 
-var wantsStream = regexp.MustCompile(`only|must|require|enable|stream=|non-stream|set to|should|instead`)
+var wantsStream = lazy.Regexp(`only|must|require|enable|stream=|non-stream|set to|should|instead`)
 
 func nextStream(_ *question, w way, r *refusal) (lesson, bool) {
 	switch {
 	case w.stream && !w.uncounted && (strings.Contains(r.words, "stream_options") || strings.HasPrefix(r.param, "stream_options")):
 		w.uncounted = true
 		return lesson{aspect: aspectUncounted, way: w, lasts: anHour}, true
-	case w.flipped || !w.stream && r.param != "stream" && !wantsStream.MatchString(r.words):
+	case w.flipped || !w.stream && r.param != "stream" && !wantsStream().MatchString(r.words):
 		return lesson{}, false
 	default:
 		w.stream, w.flipped = !w.stream, true
@@ -119,25 +123,25 @@ func nextFormat(q *question, w way, _ *refusal) (lesson, bool) {
 }
 
 var (
-	ofSchema = regexp.MustCompile(`schema|function_declarations|parameters|grammar|non-empty|properties|missing field|\benum\b`)
-	ofChoice = regexp.MustCompile(`tool_?choice|calling mode|tool choice|any tool|toolchoice`)
-	ofFlags  = regexp.MustCompile(`enable-auto-tool-choice|tool-call-parser|--jinja`)
-	inTool   = regexp.MustCompile(`^(tools?|functions?)[.\[]`)
+	ofSchema = lazy.Regexp(`schema|function_declarations|parameters|grammar|non-empty|properties|missing field|\benum\b`)
+	ofChoice = lazy.Regexp(`tool_?choice|calling mode|tool choice|any tool|toolchoice`)
+	ofFlags  = lazy.Regexp(`enable-auto-tool-choice|tool-call-parser|--jinja`)
+	inTool   = lazy.Regexp(`^(tools?|functions?)[.\[]`)
 )
 
 // nextTools asks less of the tool step by step: another form of the choice, the choice left to the model, a shorter schema, no tool.
 func nextTools(q *question, w way, r *refusal) (lesson, bool) {
-	choice := r.param == "tool_choice" || ofChoice.MatchString(r.words) && !inTool.MatchString(r.param)
+	choice := r.param == "tool_choice" || ofChoice().MatchString(r.words) && !inTool().MatchString(r.param)
 	switch {
 	case !q.tool || w.tools == toolsNone:
 		return lesson{}, false
-	case ofFlags.MatchString(r.words):
+	case ofFlags().MatchString(r.words):
 		w.tools = toolsNone
 	case choice && w.tools == toolsNamed && strings.Contains(r.words, "required") && !strings.Contains(r.words, "thinking"):
 		w.tools = toolsRequired
 	case choice && w.tools < toolsAuto:
 		w.tools = toolsAuto
-	case !choice && !w.plain && (inTool.MatchString(r.param) || ofSchema.MatchString(r.words)):
+	case !choice && !w.plain && (inTool().MatchString(r.param) || ofSchema().MatchString(r.words)):
 		w.plain = true
 		return lesson{aspect: aspectShort, way: w, lasts: anHour}, true
 	default:
@@ -175,13 +179,13 @@ func nextContext(q *question, w way, r *refusal) (lesson, bool) {
 // maxHalf bounds how often the reply's part of a context is halved where figures are not stated: the prompt alone may be too long.
 const maxHalf = 3
 
-var refusedName = regexp.MustCompile("(?:use|try|instead of|replace with|in favou?r of) ['\"`]?(max_(?:completion_)?tokens)")
+var refusedName = lazy.Regexp("(?:use|try|instead of|replace with|in favou?r of) ['\"`]?(max_(?:completion_)?tokens)")
 
 // nextField leaves out the name of the limit that the server refuses.
 func nextField(_ *question, w way, r *refusal) (lesson, bool) {
 	refused := ""
 	both := regexp.MustCompile(`same time|both|simultaneous|only one|mutually|together`).MatchString(r.words)
-	switch m := refusedName.FindStringSubmatch(r.words); {
+	switch m := refusedName().FindStringSubmatch(r.words); {
 	case w.field == fieldBoth && both:
 		refused = oldField
 	case strings.HasSuffix(r.param, newField) || strings.HasSuffix(r.param, oldField):
@@ -226,12 +230,12 @@ func nextLimit(q *question, w way, r *refusal) (lesson, bool) {
 	return l, w.limit >= leastReply
 }
 
-var numbers = regexp.MustCompile(`(?:^|[^\w.:/-])(\d{3,7})(?:[^\w:/-]|$)`)
+var numbers = lazy.Regexp(`(?:^|[^\w.:/-])(\d{3,7})(?:[^\w:/-]|$)`)
 
 // stated is the largest number of the text that can be the limit of a reply, below most; 0: there is none.
 func (r *refusal) stated(most int) (best int) {
 	for rest := r.words; ; {
-		i := numbers.FindStringSubmatchIndex(rest)
+		i := numbers().FindStringSubmatchIndex(rest)
 		if i == nil {
 			return best
 		}

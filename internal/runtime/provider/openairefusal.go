@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // A refusal is what a server said in the place of a reply. Servers write it in many forms; none is required.
@@ -68,10 +70,10 @@ func isPage(body []byte) bool {
 	return bytes.HasPrefix(start, []byte("<")) && (bytes.Contains(start, []byte("<html")) || bytes.Contains(start, []byte("<!doctype")) || bytes.Contains(start, []byte("<head")))
 }
 
-var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]{1,120})`)
+var pageTitle = lazy.Regexp(`(?is)<title[^>]*>([^<]{1,120})`)
 
 func titleOf(body []byte) string {
-	if m := pageTitle.FindSubmatch(body); m != nil {
+	if m := pageTitle().FindSubmatch(body); m != nil {
 		return fmt.Sprintf(" (%s)", bytes.TrimSpace(m[1]))
 	}
 	return ""
@@ -184,8 +186,8 @@ func isNumber(s string) bool {
 
 // What texts say, in lower case, of times, of the context and of the prompt. The first that matches counts.
 var (
-	saysAgain   = regexp.MustCompile(`(?:again|retry) (?:in|after) ((?:\d+h)?(?:\d+m)?(?:[\d.]+m?s)?)`)
-	saysWait    = regexp.MustCompile(`(?:again|retry|wait)(?: in| after| for)? (\d{1,6}) (second|minute|hour)`)
+	saysAgain   = lazy.Regexp(`(?:again|retry) (?:in|after) ((?:\d+h)?(?:\d+m)?(?:[\d.]+m?s)?)`)
+	saysWait    = lazy.Regexp(`(?:again|retry|wait)(?: in| after| for)? (\d{1,6}) (second|minute|hour)`)
 	saysContext = patterns(
 		`n_ctx["'\x60:=(\s]*(\d{3,8})`,
 		`context limit:[^>]*>\s*(\d{3,8})`,
@@ -201,12 +203,12 @@ var (
 		`(?:keep the first|contains|passed|current length is|token count|request|given:?|n_keep|(?:prompt|input) length)[:=\s]*\(?(\d{2,8})\b`,
 	)
 	// This is a lower bound, not the prompt's size: vLLM counts only until the prompt does not fit.
-	atLeast       = regexp.MustCompile(`at least \d+`)
+	atLeast       = lazy.Regexp(`at least \d+`)
 	saysRequested = patterns(`requested (?:about |up to )?(\d{2,8}) tokens`, `requested tokens \((\d{2,8})\)`, `requested (\d{2,8})\b`)
 	// A server could not read what the model said, and does not repeat it: llama.cpp.
-	saysUnlucky = regexp.MustCompile(`failed to parse tool call arguments|produced output that does not match`)
+	saysUnlucky = lazy.Regexp(`failed to parse tool call arguments|produced output that does not match`)
 	// What a model said and its server could not read as a call: Ollama, llama.cpp.
-	saysRaw = regexp.MustCompile(`(?si)error parsing tool call: raw='(.*)', err=|failed to parse input at pos \d+: (.*)$`)
+	saysRaw = lazy.Regexp(`(?si)error parsing tool call: raw='(.*)', err=|failed to parse input at pos \d+: (.*)$`)
 )
 
 func patterns(texts ...string) (out []*regexp.Regexp) {
@@ -218,12 +220,12 @@ func patterns(texts ...string) (out []*regexp.Regexp) {
 
 // readText takes from the text what no member says.
 func (r *refusal) readText() {
-	if m := saysAgain.FindStringSubmatch(r.words); m != nil && r.after == 0 {
+	if m := saysAgain().FindStringSubmatch(r.words); m != nil && r.after == 0 {
 		if d, err := time.ParseDuration(m[1]); err == nil {
 			r.after = d
 		}
 	}
-	if m := saysWait.FindStringSubmatch(r.words); m != nil && r.after == 0 {
+	if m := saysWait().FindStringSubmatch(r.words); m != nil && r.after == 0 {
 		n, _ := strconv.Atoi(m[1]) // it is digits
 		r.after = time.Duration(n) * map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour}[m[2]]
 	}
@@ -231,10 +233,10 @@ func (r *refusal) readText() {
 		r.context = firstNumber(saysContext, r.words)
 	}
 	if r.prompt == 0 {
-		r.prompt = firstNumber(saysPrompt, atLeast.ReplaceAllString(r.words, ""))
+		r.prompt = firstNumber(saysPrompt, atLeast().ReplaceAllString(r.words, ""))
 	}
-	r.unlucky = r.unlucky || saysUnlucky.MatchString(r.words)
-	if m := saysRaw.FindStringSubmatch(r.text); m != nil && r.said == "" {
+	r.unlucky = r.unlucky || saysUnlucky().MatchString(r.words)
+	if m := saysRaw().FindStringSubmatch(r.text); m != nil && r.said == "" {
 		r.said, r.unlucky = m[1]+m[2], true
 	}
 }

@@ -3,8 +3,9 @@ package provider
 import (
 	"context"
 	"errors"
-	"regexp"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // A Failure is a request to the model that failed.
@@ -31,7 +32,7 @@ type health struct {
 }
 
 // differs matches what differs between two messages that say the same: figures, ids, times.
-var differs = regexp.MustCompile(`\S*\d\S*`)
+var differs = lazy.Regexp(`\S*\d\S*`)
 
 // note keeps how a question ended, and reports when that changes.
 func (p *OpenAI) note(ctx context.Context, model string, err error) {
@@ -65,7 +66,7 @@ func (p *OpenAI) failing(model string, failed *Error) {
 		return // clients name models, too
 	}
 	f := &Failure{At: time.Now(), Status: failed.status, Message: failed.Message}
-	words := failed.Reason + " " + differs.ReplaceAllString(failed.Message, "")
+	words := failed.Reason + " " + differs().ReplaceAllString(failed.Message, "")
 	p.mu.Lock()
 	h := &p.health
 	changed := h.words != words

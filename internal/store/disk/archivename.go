@@ -3,11 +3,11 @@ package disk
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/lazy"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -40,11 +40,11 @@ type stamp struct {
 	by      string // the operation's id; "" in files of earlier versions
 }
 
-var stampParts = regexp.MustCompile(`^([0-9T]+\.[0-9]+Z)-[0-9]+(\.deleted)?(?:-(.*))?$`)
+var stampParts = lazy.Regexp(`^([0-9T]+\.[0-9]+Z)-[0-9]+(\.deleted)?(?:-(.*))?$`)
 
 func readStamp(name string) (s stamp) {
 	_, text, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".json"), ".")
-	of := stampParts.FindStringSubmatch(text)
+	of := stampParts().FindStringSubmatch(text)
 	if of == nil {
 		return s
 	}

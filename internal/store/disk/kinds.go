@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/lazy"
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
 // A kind is a kind of primary file: one of those that make up a store, and cannot be made anew of others. An export holds files of these kinds, an import takes
 // them, and neither any other.
 type kind struct {
-	named *regexp.Regexp // names within the directory of a namespace; those of the journal stand at the top alone
-	most  int64          // bytes; 0: as many as the disk holds
+	named func() *regexp.Regexp // names within the directory of a namespace; those of the journal stand at the top alone
+	most  int64                 // bytes; 0: as many as the disk holds
 	check func(f *files, name string) error
 }
 
@@ -30,8 +31,8 @@ const (
 // nameParts are parts of the names of files, as slug and validID give them.
 var nameParts = strings.NewReplacer("SLUG", `[a-z0-9_-]{1,64}`, "ID", `[A-Za-z0-9_-]{1,128}`, "STAMP", `[0-9A-Za-z._-]{1,160}`)
 
-func namedLike(pattern string) *regexp.Regexp {
-	return regexp.MustCompile(`^(?:` + nameParts.Replace(pattern) + `)$`)
+func namedLike(pattern string) func() *regexp.Regexp {
+	return lazy.Regexp(`^(?:` + nameParts.Replace(pattern) + `)$`)
 }
 
 // kinds are all of them. Of those that match a name the first counts.
@@ -70,7 +71,7 @@ func kindOf(name string) (k *kind, dir, within string) {
 		dir, within = path.Join(namespacesDir, space), in
 	}
 	for i := range kinds {
-		if kinds[i].named.MatchString(within) {
+		if kinds[i].named().MatchString(within) {
 			return &kinds[i], dir, within
 		}
 	}

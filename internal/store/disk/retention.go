@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/lazy"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
@@ -235,7 +235,7 @@ func (p *retention) logReaches() (time.Time, error) {
 	return at.Add(-commitSlack), nil
 }
 
-var checksums = regexp.MustCompile(`sha256:([0-9a-f]{64})`)
+var checksums = lazy.Regexp(`sha256:([0-9a-f]{64})`)
 
 // referenced collects the program texts that artifacts, in use or archived, refer to, by the digits of their sums.
 func (p *retention) referenced(ctx context.Context) (map[string]bool, error) {
@@ -248,7 +248,7 @@ func (p *retention) referenced(ctx context.Context) (map[string]bool, error) {
 		if vfs.NotExist(err) || vfs.WrongKind(err) {
 			return nil
 		}
-		for _, m := range checksums.FindAllSubmatch(data, -1) {
+		for _, m := range checksums().FindAllSubmatch(data, -1) {
 			used[string(m[1])] = true
 		}
 		return err

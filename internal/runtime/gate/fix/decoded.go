@@ -4,9 +4,10 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // Functions that the text is given where it takes decoded JSON for a type of its own, or for a text of JSON.
@@ -40,7 +41,7 @@ func (m *fixer) given(name, decl string) (edits []edit, ok bool) {
 }
 
 // oneWord matches names of fields that JSON fills without a tag, whatever the style of its names.
-var oneWord = regexp.MustCompile(`^[A-Z](?:[a-z0-9]*|[A-Z0-9]*)$`)
+var oneWord = lazy.Regexp(`^[A-Z](?:[a-z0-9]*|[A-Z0-9]*)$`)
 
 // ofStructs reports whether a type holds structs of the program that JSON fills whole: their fields have capital letters, and tags or names of one word.
 func (m *fixer) ofStructs(t types.Type) bool {
@@ -71,7 +72,7 @@ func (m *fixer) filled(t types.Type, structs *bool, depth int) bool {
 		*structs = true
 		for i := range s.NumFields() {
 			f, tag := s.Field(i), s.Tag(i)
-			if !f.Exported() || f.Embedded() || !strings.HasPrefix(tag, `json:"`) && !oneWord.MatchString(f.Name()) || !m.filled(f.Type(), structs, depth+1) {
+			if !f.Exported() || f.Embedded() || !strings.HasPrefix(tag, `json:"`) && !oneWord().MatchString(f.Name()) || !m.filled(f.Type(), structs, depth+1) {
 				return false
 			}
 		}
@@ -187,7 +188,7 @@ func (m *fixer) boundList(c *ast.CallExpr, s *ast.SelectorExpr) bool {
 		name = m.terms.Parameters[0].Name
 	}
 	edits, ok := m.given("textOfJSON", textOfJSON)
-	return ok && isNameText.MatchString(name) && m.fix("Bind fills structs: the one argument is decoded",
+	return ok && isNameText().MatchString(name) && m.fix("Bind fills structs: the one argument is decoded",
 		append(edits, m.replace(c, "json.Unmarshal(textOfJSON("+m.text(s.X)+".Arg(0, \""+name+"\")), "+m.text(c.Args[0])+")"))...)
 }
 

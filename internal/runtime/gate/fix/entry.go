@@ -213,7 +213,7 @@ func (m *fixer) isListOfAny(t ast.Expr) bool {
 func (m *fixer) allArguments() string {
 	var list []string
 	for i, p := range m.terms.Parameters {
-		if slices.Contains(allInputs, p.Name) || !isNameText.MatchString(p.Name) {
+		if slices.Contains(allInputs, p.Name) || !isNameText().MatchString(p.Name) {
 			return ""
 		}
 		list = append(list, fmt.Sprintf("\t\tif v := call.Arg(%d, %q); v != nil {\n\t\t\targs[%q] = v\n\t\t}\n", i, p.Name, p.Name))

@@ -6,11 +6,12 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/ast/astutil"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // name notes what a program that compiles has wrong, and is not fixed.
@@ -86,12 +87,12 @@ func (m *fixer) hasRemainder(x, y ast.Expr) bool {
 	return found
 }
 
-var divisor = regexp.MustCompile(`(?i)^(?:gcd|hcf|ggt|greatestCommon(?:Divisor|Factor))$`)
+var divisor = lazy.Regexp(`(?i)^(?:gcd|hcf|ggt|greatestCommon(?:Divisor|Factor))$`)
 
 // isDivisor reports whether a number is what a function for the greatest common divisor found: it leaves no fraction.
 func (m *fixer) isDivisor(y ast.Expr) bool {
 	c, ok := ast.Unparen(y).(*ast.CallExpr)
-	return ok && divisor.MatchString(m.text(c.Fun))
+	return ok && divisor().MatchString(m.text(c.Fun))
 }
 
 // roundsUp reports whether a division is (a + b - 1) / b.
@@ -139,10 +140,10 @@ func (m *fixer) numbersAsTexts() {
 
 // Of what stands in the place of code: words that say so, and the three dots of what goes on alike, which begin a sentence elsewhere.
 var (
-	placeholder = regexp.MustCompile(`(?i)^(?:TODO|FIXME)\b[:( ]*(?:implement|write|fill|complete)|\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\W*$|^(?:\.\.\.|…)? ?implement (?:this|it|me|here|the logic)(?: here)?\W*$|` +
+	placeholder = lazy.Regexp(`(?i)^(?:TODO|FIXME)\b[:( ]*(?:implement|write|fill|complete)|\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\W*$|^(?:\.\.\.|…)? ?implement (?:this|it|me|here|the logic)(?: here)?\W*$|` +
 		`^(?:\.\.\.|…) ?(?:the )?(?:rest|remaining|omitted|existing code|other (?:code|cases|functions|fields))\b|` +
 		`^(?:\.\.\.|…)? ?(?:the )?(?:rest|remainder) of (?:the|your) (?:code|implementation|function|program|logic)(?: (?:goes|is|remains|stays))?(?: (?:here|unchanged|omitted|the same|as before))?\W*$`)
-	andSoOn = regexp.MustCompile(`^(?:\.\.\.|…)`)
+	andSoOn = lazy.Regexp(`^(?:\.\.\.|…)`)
 )
 
 // leftOut names comments within functions and literals that stand in the place of code.
@@ -155,7 +156,7 @@ func (m *fixer) leftOut() {
 		if !alone || len(path) < 2 {
 			continue
 		}
-		if _, list := path[0].(*ast.CompositeLit); placeholder.MatchString(text) || list && andSoOn.MatchString(text) {
+		if _, list := path[0].(*ast.CompositeLit); placeholder().MatchString(text) || list && andSoOn().MatchString(text) {
 			m.name(group, "code was left out here: "+clip(text)+". Write the whole program")
 		}
 	}
@@ -242,7 +243,7 @@ func (m *fixer) isPlace(n ast.Expr) bool {
 	return found
 }
 
-var verbs = regexp.MustCompile(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
+var verbs = lazy.Regexp(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
 
 // fits has an argument of a format be of a type that its verb is for, or names it.
 func (m *fixer) fits(x ast.Expr, format, verb string) {
@@ -285,7 +286,7 @@ func (m *fixer) formats() {
 			return true
 		}
 		at := 0
-		for _, g := range verbs.FindAllStringSubmatch(constantText(args[0]), -1) {
+		for _, g := range verbs().FindAllStringSubmatch(constantText(args[0]), -1) {
 			if g[1] == "%" {
 				continue
 			}

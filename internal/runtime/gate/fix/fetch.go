@@ -3,10 +3,11 @@ package fix
 import (
 	"go/ast"
 	"go/types"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // fetchers are names of functions and methods that would fetch a page, in small letters.
@@ -147,7 +148,7 @@ var readsText = []string{"bufio.NewScanner", "bufio.NewReader", "csv.NewReader",
 // reader is a text or bytes as an io.Reader of them, where it is read once and is no name of a file; "" for others.
 func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
 	c, ok := m.parents[x].(*ast.CallExpr)
-	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.callee(c)) || m.repeats(c) || m.Info.Types[x].Value != nil || namesFile.MatchString(m.text(x)) {
+	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.callee(c)) || m.repeats(c) || m.Info.Types[x].Value != nil || namesFile().MatchString(m.text(x)) {
 		return ""
 	}
 	switch {
@@ -159,7 +160,7 @@ func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
 	return ""
 }
 
-var namesFile = regexp.MustCompile(`(?i)(?:file|path|url|uri|name)\w*$`)
+var namesFile = lazy.Regexp(`(?i)(?:file|path|url|uri|name)\w*$`)
 
 // repeats reports whether a node stands in a loop, or in a function of its own.
 func (m *fixer) repeats(n ast.Node) bool {

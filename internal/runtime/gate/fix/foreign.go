@@ -6,36 +6,38 @@ import (
 	"go/types"
 	"regexp"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // foreignLines are statements as other languages have them, as lines of their own, and what they are in Go.
 var foreignLines = []struct {
-	form     *regexp.Regexp
+	form     func() *regexp.Regexp
 	to, note string
 }{
-	{regexp.MustCompile(`^([ \t]*)while\b(.*\{)[ \t\r]*$`), "${1}for$2", "while is for in Go"},
-	{regexp.MustCompile(`^([ \t]*)for[ \t]*\(([^;]*;[^;]*;[^;]*)\)[ \t]*\{[ \t\r]*$`), "${1}for $2 {", "for has no parentheses in Go"},
-	{regexp.MustCompile(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]+in[ \t]+range\(([\pL\d_.]+|len\([\pL\d_.]+\))\)[ \t]*:?[ \t]*\{[ \t\r]*$`), "${1}for $2 := range $3 {", "Go counts with := range"},
-	{regexp.MustCompile(`^([ \t]*\}[ \t]*)(?:elif|elsif|elseif)\b(.*\{)[ \t\r]*$`), "${1}else if$2", "elif is else if in Go"},
-	{regexp.MustCompile(`^([ \t]*)(?:var|let|const)[ \t]+((?:[\pL_][\pL\d_]*,[ \t]*)*[\pL_][\pL\d_]*[ \t]*:=.*)$`), "$1$2", ":= declares by itself"},
-	{regexp.MustCompile(`^([ \t]*)let[ \t]+([\pL_][\pL\d_]*)[ \t]*=([^=].*)$`), "$1$2 :=$3", "let is := in Go"},
+	{lazy.Regexp(`^([ \t]*)while\b(.*\{)[ \t\r]*$`), "${1}for$2", "while is for in Go"},
+	{lazy.Regexp(`^([ \t]*)for[ \t]*\(([^;]*;[^;]*;[^;]*)\)[ \t]*\{[ \t\r]*$`), "${1}for $2 {", "for has no parentheses in Go"},
+	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]+in[ \t]+range\(([\pL\d_.]+|len\([\pL\d_.]+\))\)[ \t]*:?[ \t]*\{[ \t\r]*$`), "${1}for $2 := range $3 {", "Go counts with := range"},
+	{lazy.Regexp(`^([ \t]*\}[ \t]*)(?:elif|elsif|elseif)\b(.*\{)[ \t\r]*$`), "${1}else if$2", "elif is else if in Go"},
+	{lazy.Regexp(`^([ \t]*)(?:var|let|const)[ \t]+((?:[\pL_][\pL\d_]*,[ \t]*)*[\pL_][\pL\d_]*[ \t]*:=.*)$`), "$1$2", ":= declares by itself"},
+	{lazy.Regexp(`^([ \t]*)let[ \t]+([\pL_][\pL\d_]*)[ \t]*=([^=].*)$`), "$1$2 :=$3", "let is := in Go"},
 }
 
 // conditional is x := c ? a : b, where neither c nor a and b have such a form themselves.
 var (
-	conditional = regexp.MustCompile("^([ \t]*)([\\pL_][\\pL\\d_.]*[ \t]*:?=|return)[ \t]+([^?`]+?) \\? ([^?:`\"]+|\"[^\"\\\\]*\") : ([^?:`\"]+?|\"[^\"\\\\]*\")(, nil)?;?[ \t\r]*$")
-	harmless    = regexp.MustCompile(`^(?:-?[\d.]+|"[^"]*"|'[^']*'|[\pL_][\pL\d_]*)$`)
+	conditional = lazy.Regexp("^([ \t]*)([\\pL_][\\pL\\d_.]*[ \t]*:?=|return)[ \t]+([^?`]+?) \\? ([^?:`\"]+|\"[^\"\\\\]*\") : ([^?:`\"]+?|\"[^\"\\\\]*\")(, nil)?;?[ \t\r]*$")
+	harmless    = lazy.Regexp(`^(?:-?[\d.]+|"[^"]*"|'[^']*'|[\pL_][\pL\d_]*)$`)
 )
 
 // foreignLine writes a line of another language in Go.
 func (m *fixer) foreignLine(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
 	for _, f := range foreignLines {
-		if f.form.MatchString(line) {
-			return m.fix(f.note, edit{begin, begin + len(line), f.form.ReplaceAllString(line, f.to)})
+		if f.form().MatchString(line) {
+			return m.fix(f.note, edit{begin, begin + len(line), f.form().ReplaceAllString(line, f.to)})
 		}
 	}
-	g := conditional.FindStringSubmatch(line)
+	g := conditional().FindStringSubmatch(line)
 	if g == nil || !strings.HasPrefix(e.Msg, "illegal character U+003F") {
 		return false
 	}
@@ -44,11 +46,11 @@ func (m *fixer) foreignLine(e *scanner.Error) bool {
 	if set == "return" {
 		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\nreturn " + yes + g[6] + "\n}\nreturn " + no + g[6]})
 	}
-	if !harmless.MatchString(no) {
+	if !harmless().MatchString(no) {
 		yes, no, cond = no, yes, "!("+cond+")"
 	}
 	name := strings.TrimRight(set, " \t:=")
-	if !harmless.MatchString(no) || no == "nil" || g[6] != "" || strings.Contains(cond, name) || strings.Contains(yes, name) {
+	if !harmless().MatchString(no) || no == "nil" || g[6] != "" || strings.Contains(cond, name) || strings.Contains(yes, name) {
 		return false // what is evaluated needlessly may fail
 	}
 	return m.fix(note, edit{begin, begin + len(line), set + " " + no + "\nif " + cond + " {\n" + name + " = " + yes + "\n}"})

@@ -4,9 +4,10 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // isFresh reports whether a variable's list is known by that name alone: the function makes it, and neither keeps it elsewhere nor gives it away before it
@@ -33,16 +34,16 @@ func (m *fixer) makesList(x ast.Expr, v *types.Var) bool {
 	case *ast.CompositeLit:
 		return true
 	case *ast.CallExpr:
-		return isName(x.Fun, "make") || splits.MatchString(m.callee(x)) || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting.MatchString(m.callee(x)) && m.variable(x.Args[0]) == v
+		return isName(x.Fun, "make") || splits().MatchString(m.callee(x)) || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting().MatchString(m.callee(x)) && m.variable(x.Args[0]) == v
 	}
 	return isName(x, "nil")
 }
 
 // splits are functions that return a new list.
-var splits = regexp.MustCompile(`^(?:strings\.(?:Fields|FieldsFunc|Split|SplitN)|slices\.Clone)$`)
+var splits = lazy.Regexp(`^(?:strings\.(?:Fields|FieldsFunc|Split|SplitN)|slices\.Clone)$`)
 
 // readers are functions that return nothing of the list that they are given.
-var readers = regexp.MustCompile(`^(?:len|cap|strings\.\w+|fmt\.\w+|slices\.(?:Contains|Index|Max|Min))$`)
+var readers = lazy.Regexp(`^(?:len|cap|strings\.\w+|fmt\.\w+|slices\.(?:Contains|Index|Max|Min))$`)
 
 // ofOwner reports whether a use of the variable leaves its list with it.
 func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
@@ -66,10 +67,10 @@ func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
 			_, stands := m.parents[p].(*ast.ExprStmt)
 			return p.Args[0] == id && (stands || set && len(as.Lhs) == 1 && m.variable(as.Lhs[0]) == v)
 		}
-		if sorting.MatchString(m.callee(p)) {
+		if sorting().MatchString(m.callee(p)) {
 			return p.Args[0] == id
 		}
-		return readers.MatchString(m.text(p.Fun))
+		return readers().MatchString(m.text(p.Fun))
 	}
 	return false
 }
@@ -90,11 +91,11 @@ func (m *fixer) appended(_ types.Error, path []ast.Node, _ []string) bool {
 	return ok && len(c.Args) > 0 && m.isFresh(m.variable(c.Args[0])) && m.fix("append returns the list", m.before(c, m.text(c.Args[0])+" = "))
 }
 
-var sorting = regexp.MustCompile(`^(?:sort\.(?:Strings|Ints|Float64s|Slice|SliceStable)|slices\.(?:Sort|SortFunc|SortStableFunc|Reverse))$`)
+var sorting = lazy.Regexp(`^(?:sort\.(?:Strings|Ints|Float64s|Slice|SliceStable)|slices\.(?:Sort|SortFunc|SortStableFunc|Reverse))$`)
 
 // sorted fixes return sort.Strings(list), nil and list = sort.Strings(list): it changes the list and returns nothing.
 func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
-	c, ok := nearest(path, func(c *ast.CallExpr) bool { return sorting.MatchString(m.callee(c)) })
+	c, ok := nearest(path, func(c *ast.CallExpr) bool { return sorting().MatchString(m.callee(c)) })
 	if !ok || !m.isFresh(m.variable(c.Args[0])) && !m.isTaken(m.variable(c.Args[0])) {
 		return false
 	}

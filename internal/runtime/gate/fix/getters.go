@@ -5,25 +5,25 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/recurgentd/recurgentd/internal/lazy"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // isNameText matches what may be the name of an argument: not a file, an address or words.
-var isNameText = regexp.MustCompile(`^[\pL_][\pL\d_]*$`)
+var isNameText = lazy.Regexp(`^[\pL_][\pL\d_]*$`)
 
 // ofArgument matches the methods that name what they read; others without a type, such as Get, may read the session's memory.
-var ofArgument = regexp.MustCompile(`(?i)arg|param|input`)
+var ofArgument = lazy.Regexp(`(?i)arg|param|input`)
 
 // inputs are names of fields under which programs look for the arguments.
 var inputs = []string{"Input", "Inputs", "Params", "Parameters", "Arguments"}
 
 // getterName is the name of a method that reads an argument, with the type that it returns.
-var getterName = regexp.MustCompile(`^(?i)(?:must)?(?:get|read)?(?:arg|argument|param|parameter|input|kwarg|value)?(?:as)?` +
+var getterName = lazy.Regexp(`^(?i)(?:must)?(?:get|read)?(?:arg|argument|param|parameter|input|kwarg|value)?(?:as)?` +
 	`(string|str|text|integer|int64|int|float64|float|number|boolean|bool|stringslice|stringlist|strings|intslice|intlist|ints|floatslice|floatlist|floats|list|array|slice|object|map|dict)?` +
 	`(?:arg|argument|param)?(?:or|default|ordefault)?$`)
 
@@ -35,7 +35,7 @@ var getterTypes = map[string]string{"": "", "string": "string", "str": "string",
 
 // getterType returns the type that a method of that name would return, and whether it would read an argument.
 func getterType(name string) (typ string, ok bool) {
-	g := getterName.FindStringSubmatch(name)
+	g := getterName().FindStringSubmatch(name)
 	if g == nil {
 		return "", false
 	}
@@ -47,7 +47,7 @@ func getterType(name string) (typ string, ok bool) {
 // it is not known.
 func (m *fixer) argument(call, name string) string {
 	place := slices.IndexFunc(m.terms.Parameters, func(p report.Parameter) bool { return p.Name == name })
-	if !isNameText.MatchString(name) || len(m.terms.Parameters) > 0 && place < 0 || len(m.terms.Parameters) == 0 && !m.onlyArgument(name) {
+	if !isNameText().MatchString(name) || len(m.terms.Parameters) > 0 && place < 0 || len(m.terms.Parameters) == 0 && !m.onlyArgument(name) {
 		return ""
 	}
 	return fmt.Sprintf("%s.Arg(%d, %q)", call, max(place, 0), name)
@@ -135,7 +135,7 @@ func (m *fixer) getter(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	if len(args) > 0 && place < 0 && s.Sel.Name == "Arg" || m.keyOfContext(name) {
 		return false // a place, or a default?
 	}
-	if place < 0 && typ == "" && len(m.terms.Parameters) == 0 && !ofArgument.MatchString(s.Sel.Name) {
+	if place < 0 && typ == "" && len(m.terms.Parameters) == 0 && !ofArgument().MatchString(s.Sel.Name) {
 		return false
 	}
 	if place < 0 {

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // callMember fixes a method or field that Call does not have.
@@ -109,7 +110,7 @@ func (m *fixer) returnOfCall(call *ast.CallExpr) bool {
 	return m.fix("a value is returned, not given to the call", edit{m.offset(st.Pos()), m.offset(to.End()), text})
 }
 
-var typeWord = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+var typeWord = lazy.Regexp(`^[a-z]+(_[a-z]+)*$`)
 
 // hostError fixes call.Fail(...), recurgent.Error(...) and the like.
 func (m *fixer) hostError(call *ast.CallExpr, s *ast.SelectorExpr) bool {
@@ -131,7 +132,7 @@ func (m *fixer) failure(args []ast.Expr) string {
 	}
 	first := m.Info.Types[args[0]]
 	list := m.src[m.offset(args[0].Pos()):m.offset(args[len(args)-1].End())]
-	isType := first.Value != nil && typeWord.MatchString(constantText(args[0]))
+	isType := first.Value != nil && typeWord().MatchString(constantText(args[0]))
 	switch {
 	case len(args) == 1 && isError(first.Type):
 		return list

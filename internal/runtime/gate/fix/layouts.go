@@ -4,11 +4,12 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // layouts writes layouts of times as Go has them. One of another language has no part of a time in it: it would be parsed and formatted as it stands.
@@ -81,7 +82,7 @@ func (m *fixer) literal(x ast.Expr) *ast.BasicLit {
 
 var (
 	// Parts of a date by letters, as in yyyy-MM-dd, and of strftime.
-	letterPart = regexp.MustCompile(`^(?:YYYY|yyyy|MMMM|MMM|MM|DD|dd|HH|mm|ss|SS)`)
+	letterPart = lazy.Regexp(`^(?:YYYY|yyyy|MMMM|MMM|MM|DD|dd|HH|mm|ss|SS)`)
 	letters    = map[string]string{"YYYY": "2006", "yyyy": "2006", "MMMM": "January", "MMM": "Jan", "DD": "02", "dd": "02", "HH": "15", "ss": "05", "SS": "05"}
 	percents   = map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'B': "January", 'b': "Jan", 'A': "Monday", 'a': "Mon", 'y': "06", 'I': "03", 'p': "PM", 'F': "2006-01-02", 'T': "15:04:05"}
 )
@@ -92,11 +93,11 @@ func repeatsValues(g *ast.GenDecl) bool {
 }
 
 // unclear matches what a layout may mean by more than its letters: quoted text, digits, zones, fractions.
-var unclear = regexp.MustCompile(`['"\[\]\d]|[yYdDHms]Z|SSS`)
+var unclear = lazy.Regexp(`['"\[\]\d]|[yYdDHms]Z|SSS`)
 
 // goLayout translates a layout of another language; it returns "" for other texts, for Go layouts, and for unknown, repeated or ambiguous parts.
 func goLayout(text string) string {
-	if text == "" || unclear.MatchString(text) || time.Date(1999, 12, 30, 21, 47, 58, 0, time.UTC).Format(text) != text { // it has parts of Go's
+	if text == "" || unclear().MatchString(text) || time.Date(1999, 12, 30, 21, 47, 58, 0, time.UTC).Format(text) != text { // it has parts of Go's
 		return ""
 	}
 	var b strings.Builder
@@ -107,7 +108,7 @@ func goLayout(text string) string {
 		case c == '%' && i+1 < len(text):
 			part, to = text[i:i+2], percents[text[i+1]]
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' && c != 'T':
-			part = letterPart.FindString(text[i:])
+			part = letterPart().FindString(text[i:])
 			to = letters[part]
 			if part == "mm" || part == "MM" {
 				to = monthOrMinute(last, text[i+2:])

@@ -3,18 +3,19 @@ package fix
 import (
 	"go/ast"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // lists gives a list that the program returns, and may not have added to, the value of an empty one: nil would be null. Where no array is declared, a
 // program that needs nothing else keeps its null, and so does one where null is spoken of, in the task or in the text.
 func (m *fixer) lists() {
-	if (m.begun() || m.terms.Returns == "object") && !m.terms.Null && !aboutNull.MatchString(m.src) {
+	if (m.begun() || m.terms.Returns == "object") && !m.terms.Null && !aboutNull().MatchString(m.src) {
 		m.nestedLists()
 	}
-	if m.terms.Returns != "array" && (!m.begun() || m.terms.Null || aboutNull.MatchString(m.src)) {
+	if m.terms.Returns != "array" && (!m.begun() || m.terms.Null || aboutNull().MatchString(m.src)) {
 		return
 	}
 	m.returnedLists(func(_ *types.Var, decl ast.Node, typ string) { m.emptyLists(decl, typ) })
@@ -56,7 +57,7 @@ func (m *fixer) isError(r *ast.ReturnStmt) bool {
 }
 
 // aboutNull matches what a text says of null, but for what it is in Go.
-var aboutNull = regexp.MustCompile(`(?i)\bnull\b|//.*\b(nil|none|nothing)\b`)
+var aboutNull = lazy.Regexp(`(?i)\bnull\b|//.*\b(nil|none|nothing)\b`)
 
 // returnedLists finds declarations of lists without a value that Run returns, and that are never compared with nil.
 func (m *fixer) returnedLists(found func(v *types.Var, decl ast.Node, typ string)) {
@@ -79,7 +80,7 @@ func (m *fixer) returned(visit func(x ast.Expr)) {
 }
 
 // finders are functions that return nil where they find nothing.
-var finders = regexp.MustCompile(`^(?:\(\*regexp\.Regexp\)\.FindAll\w*|slices\.(?:Collect|Sorted|SortedFunc|SortedStableFunc))$`)
+var finders = lazy.Regexp(`^(?:\(\*regexp\.Regexp\)\.FindAll\w*|slices\.(?:Collect|Sorted|SortedFunc|SortedStableFunc))$`)
 
 // foundList gives a list that a function of a library has found, by itself or as the first value of a variable, the value of an empty one where it is nil.
 func (m *fixer) foundList(x ast.Expr) {
@@ -94,7 +95,7 @@ func (m *fixer) foundList(x ast.Expr) {
 	if !ok {
 		return
 	}
-	if f, ok := m.Info.Uses[s.Sel].(*types.Func); ok && finders.MatchString(f.FullName()) && !m.comparedToNil(m.Info.TypeOf(c)) {
+	if f, ok := m.Info.Uses[s.Sel].(*types.Func); ok && finders().MatchString(f.FullName()) && !m.comparedToNil(m.Info.TypeOf(c)) {
 		m.fix("an empty list is no nil, which would be null", m.before(c, "append("+m.typeText(m.Info.TypeOf(c))+"{}, "), m.after(c, "...)"))
 	}
 }

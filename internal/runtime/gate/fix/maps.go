@@ -80,7 +80,7 @@ func (m *fixer) inBlock(s ast.Stmt) bool {
 // nilMaps gives a map that is declared without a value, and set at its keys alone, the value of an empty one: setting a key of a nil map ends the call. One that is
 // returned is no null where an object is declared.
 func (m *fixer) nilMaps() {
-	if uses(m.file, "recover") || m.terms.Null || aboutNull.MatchString(m.src) {
+	if uses(m.file, "recover") || m.terms.Null || aboutNull().MatchString(m.src) {
 		return
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {

@@ -2,16 +2,17 @@ package fix
 
 import (
 	"go/ast"
-	"regexp"
 	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-var printers = regexp.MustCompile(`\b(?:fmt\.(?:Print|Println|Printf|Fprint\w*)|println|print)\(`)
+var printers = lazy.Regexp(`\b(?:fmt\.(?:Print|Println|Printf|Fprint\w*)|println|print)\(`)
 
 // printedLast fixes a Run that ends by printing its value in the place of returning it: it prints once, and returns nothing but failures.
 func (m *fixer) printedLast(body *ast.BlockStmt) bool {
 	f, ok := m.parents[body].(*ast.FuncDecl)
-	if !ok || f.Name.Name != "Run" || len(body.List) == 0 || len(printers.FindAllString(m.src, 2)) != 1 || uses(m.file, "Context") || m.answers(body) {
+	if !ok || f.Name.Name != "Run" || len(body.List) == 0 || len(printers().FindAllString(m.src, 2)) != 1 || uses(m.file, "Context") || m.answers(body) {
 		return false
 	}
 	last, ok := body.List[len(body.List)-1].(*ast.ExprStmt)

@@ -6,10 +6,12 @@ import (
 	"go/types"
 	"regexp"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // places are names that a place in a list has.
-var places = regexp.MustCompile(`(?i)^(?:[ijkn_]|idx|index|ind|pos|position|place|row|col|line|no|num|number|key)\d*$`)
+var places = lazy.Regexp(`(?i)^(?:[ijkn_]|idx|index|ind|pos|position|place|row|col|line|no|num|number|key)\d*$`)
 
 // ranged writes for word := range words as over the items, where the word is taken for one: it has another name than a place, and is none.
 func (m *fixer) ranged(e types.Error, path []ast.Node) bool {
@@ -41,7 +43,7 @@ func (m *fixer) ranged(e types.Error, path []ast.Node) bool {
 
 // overPlaces returns the loop over the places of a list or a text that sets a variable, where its name and its uses are not those of a place.
 func (m *fixer) overPlaces(v *types.Var) (loop *ast.RangeStmt) {
-	if v == nil || places.MatchString(v.Name()) {
+	if v == nil || places().MatchString(v.Name()) {
 		return nil
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {

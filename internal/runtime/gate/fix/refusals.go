@@ -5,9 +5,10 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/token"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // refusals gives an error that Run or a helper returns where an argument is not of the type that is asserted the type invalid_input: without one it would count
@@ -100,7 +101,7 @@ func (m *fixer) refusedInput(b *ast.BlockStmt) {
 }
 
 // typed matches a message that begins with the type of its error.
-var typed = regexp.MustCompile(`^(invalid_input|not_found|parse_failed|low_utility|wrong_tool_boundary|unsupported_capability): ?(.+)$`)
+var typed = lazy.Regexp(`^(invalid_input|not_found|parse_failed|low_utility|wrong_tool_boundary|unsupported_capability): ?(.+)$`)
 
 // namedType writes errors.New("invalid_input: ...") that Run returns as a failure of that type.
 func (m *fixer) namedType(r *ast.ReturnStmt) {
@@ -108,7 +109,7 @@ func (m *fixer) namedType(r *ast.ReturnStmt) {
 	if _, run := m.resultsOf(r); !run || !ok || len(c.Args) != 1 || m.callee(c) != "errors.New" && m.callee(c) != "fmt.Errorf" {
 		return
 	}
-	if g := typed.FindStringSubmatch(constantText(c.Args[0])); g != nil && !strings.Contains(g[2], "%") {
+	if g := typed().FindStringSubmatch(constantText(c.Args[0])); g != nil && !strings.Contains(g[2], "%") {
 		m.useHost("an error has its type beside the message", m.replace(c, fmt.Sprintf("recurgent.Fail(%q, %q)", g[1], g[2])))
 	}
 }

@@ -4,15 +4,16 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"regexp"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // lastArguments are what functions of strconv have to be given last: the base, unless it is given, and the bits.
 var lastArguments = map[string][]string{"strconv.ParseInt": {"", "10", "64"}, "strconv.ParseUint": {"", "10", "64"}, "strconv.ParseFloat": {"", "64"}, "strconv.FormatInt": {"", "10"}}
 
 // isBase matches what is the base of a number, and not how many bits it has.
-var isBase = regexp.MustCompile(`^(?:2|10|16|36|(?i)\w*(?:base|radix)\w*)$`)
+var isBase = lazy.Regexp(`^(?:2|10|16|36|(?i)\w*(?:base|radix)\w*)$`)
 
 // argumentCount fixes calls of the functions whose other forms are common, and of call.Arg and recurgent.Fail.
 func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bool {
@@ -25,7 +26,7 @@ func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bo
 		if owner, name := m.hostMember(s); owner == "Call" && name == "Arg" {
 			return m.getter(call, s)
 		}
-		if missing := lastArguments[m.text(s)]; len(missing) > len(call.Args) && len(call.Args) > 0 && match[1] == "not enough" && (len(call.Args) == 1 || isBase.MatchString(m.text(call.Args[1]))) {
+		if missing := lastArguments[m.text(s)]; len(missing) > len(call.Args) && len(call.Args) > 0 && match[1] == "not enough" && (len(call.Args) == 1 || isBase().MatchString(m.text(call.Args[1]))) {
 			return m.fix(m.text(s)+" takes "+strings.Join(missing[len(call.Args):], ", "), m.after(call.Args[len(call.Args)-1], ", "+strings.Join(missing[len(call.Args):], ", ")))
 		}
 		if m.importedHost(s.X) && s.Sel.Name == "Fail" {

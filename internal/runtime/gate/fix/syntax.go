@@ -4,8 +4,9 @@ import (
 	"errors"
 	"go/ast"
 	"go/scanner"
-	"regexp"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // syntax fixes the first error of syntax, after which others are of little worth, and commas that are missing.
@@ -39,14 +40,14 @@ func (m *fixer) lineAt(e *scanner.Error) (string, int) {
 }
 
 var (
-	openBrace = regexp.MustCompile(`(?m)^[ \t]*(?:func|if|for|switch|select|\}?[ \t]*else|type)\b[^\n]*[^{};,\s]([ \t\r]*\n[ \t]*)\{`)
-	elseBrace = regexp.MustCompile(`\}([ \t\r]*\n[ \t]*)$`)
+	openBrace = lazy.Regexp(`(?m)^[ \t]*(?:func|if|for|switch|select|\}?[ \t]*else|type)\b[^\n]*[^{};,\s]([ \t\r]*\n[ \t]*)\{`)
+	elseBrace = lazy.Regexp(`\}([ \t\r]*\n[ \t]*)$`)
 )
 
 // brokenLine joins what Go wants on one line: a statement and its brace, the end of an if and its else.
 func (m *fixer) brokenLine(e *scanner.Error) bool {
 	if strings.Contains(e.Msg, "found 'else'") || strings.Contains(e.Msg, "else must be") {
-		if g := elseBrace.FindStringSubmatchIndex(m.src[:e.Pos.Offset]); g != nil {
+		if g := elseBrace().FindStringSubmatchIndex(m.src[:e.Pos.Offset]); g != nil {
 			return m.fix("else stands behind the brace", edit{g[2], g[3], " "})
 		}
 	}
@@ -55,19 +56,19 @@ func (m *fixer) brokenLine(e *scanner.Error) bool {
 	if !strings.Contains(e.Msg, "newline") && !strings.Contains(e.Msg, "{") {
 		return false
 	}
-	g := openBrace.FindStringSubmatchIndex(m.src[begin:])
+	g := openBrace().FindStringSubmatchIndex(m.src[begin:])
 	if g == nil || strings.Count(m.src[begin:begin+g[0]], "\n") > 2 {
 		return false
 	}
 	return m.fix("the brace stands on the line that it belongs to", edit{begin + g[2], begin + g[3], " "})
 }
 
-var namedFunction = regexp.MustCompile(`^\s*func (\w+)\(`)
+var namedFunction = lazy.Regexp(`^\s*func (\w+)\(`)
 
 // nested writes a function that is declared within one as a variable.
 func (m *fixer) nested(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
-	g := namedFunction.FindStringSubmatchIndex(line)
+	g := namedFunction().FindStringSubmatchIndex(line)
 	if g == nil || !strings.HasPrefix(e.Msg, "expected '('") || strings.Count(m.src, "func "+line[g[2]:g[3]]+"(") > 1 {
 		return false
 	}
@@ -95,11 +96,11 @@ func (m *fixer) lastBrace(e *scanner.Error) bool {
 	return m.fix("the last brace was missing", edit{len(text), len(m.src), "\n}\n"})
 }
 
-var prefixed = regexp.MustCompile(`^(\+\+|--)([\pL_][\pL\d_]*)[ \t]*(?:\r?\n|\{|;|\})`)
+var prefixed = lazy.Regexp(`^(\+\+|--)([\pL_][\pL\d_]*)[ \t]*(?:\r?\n|\{|;|\})`)
 
 // prefixStep writes the statement ++i as i++.
 func (m *fixer) prefixStep(e *scanner.Error) bool {
-	g := prefixed.FindStringSubmatchIndex(m.src[e.Pos.Offset:])
+	g := prefixed().FindStringSubmatchIndex(m.src[e.Pos.Offset:])
 	before := strings.TrimRight(m.src[:e.Pos.Offset], " \t")
 	if g == nil || before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(before, ";") && !strings.HasSuffix(before, "{") {
 		return false
@@ -109,18 +110,18 @@ func (m *fixer) prefixStep(e *scanner.Error) bool {
 }
 
 var (
-	pattern    = regexp.MustCompile(`\bregexp\.(?:Must)?(?:Compile|MatchString)\(("(?:[^"\\]|\\.)*")`)
-	backslash  = regexp.MustCompile(`\\.`)
-	textEscape = regexp.MustCompile(`^\\[\\"afnrtvxuU0-7]`) // means the same in both, or nothing else
+	pattern    = lazy.Regexp(`\bregexp\.(?:Must)?(?:Compile|MatchString)\(("(?:[^"\\]|\\.)*")`)
+	backslash  = lazy.Regexp(`\\.`)
+	textEscape = lazy.Regexp(`^\\[\\"afnrtvxuU0-7]`) // means the same in both, or nothing else
 )
 
 // escape writes the classes of a regular expression, as in "\b\d", with the backslash that a text of Go needs.
 func (m *fixer) escape(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
-	for _, g := range pattern.FindAllStringSubmatchIndex(line, -1) {
+	for _, g := range pattern().FindAllStringSubmatchIndex(line, -1) {
 		if at := e.Pos.Offset - begin; strings.HasPrefix(e.Msg, "unknown escape") && g[2] < at && at < g[3] {
-			text := backslash.ReplaceAllStringFunc(line[g[2]:g[3]], func(s string) string {
-				if textEscape.MatchString(s) {
+			text := backslash().ReplaceAllStringFunc(line[g[2]:g[3]], func(s string) string {
+				if textEscape().MatchString(s) {
 					return s
 				}
 				return "\\" + s

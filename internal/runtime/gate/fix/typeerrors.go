@@ -8,42 +8,44 @@ import (
 	"sync"
 
 	"golang.org/x/tools/go/ast/astutil"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // A rule fixes type errors whose message matches. path leads from the innermost node at the error's place to the file.
 type rule struct {
-	message *regexp.Regexp
+	message func() *regexp.Regexp
 	fix     func(m *fixer, e types.Error, path []ast.Node, match []string) bool
 }
 
 // rules are tried in order.
 var rules = sync.OnceValue(func() []rule {
 	return []rule{
-		{regexp.MustCompile(`^undefined: (\w+)$`), (*fixer).undefinedName},
-		{regexp.MustCompile(`^undefined: (\w+)\.(\w+)(?: \(but have \w+\))?$`), (*fixer).undefinedOfPackage},
-		{regexp.MustCompile(`undefined \(type (.+?) has no (?:field or )?method (\w+)`), (*fixer).undefinedMember},
-		{regexp.MustCompile(`^(not enough|too many) arguments in call to (.+)`), (*fixer).argumentCount},
-		{regexp.MustCompile(`^(not enough|too many) return values`), (*fixer).returnCount},
-		{regexp.MustCompile(`^missing return`), (*fixer).missingReturn},
-		{regexp.MustCompile(`^result parameter (\w+) not in scope at return`), (*fixer).hiddenResult},
-		{regexp.MustCompile(`^multiple-value `), (*fixer).singleValue},
-		{regexp.MustCompile(`\(non-numeric type `), (*fixer).stepped},
-		{regexp.MustCompile(`^in call to .* does not match (?:inferred )?type `), (*fixer).inferred},
-		{regexp.MustCompile(`^cannot assign to struct field .* in map`), (*fixer).fieldInMap},
-		{regexp.MustCompile(`\(no value\) used as value`), (*fixer).sorted},
-		{regexp.MustCompile(`^append\((?s:.*) is not used$`), (*fixer).appended},
-		{regexp.MustCompile(`^assignment mismatch: (\d+) variables? but .*returns? (\d+) values?`), (*fixer).assignCount},
-		{regexp.MustCompile(`^no new variables on left side of :=`), (*fixer).noNewVariables},
-		{regexp.MustCompile(`truncated`), (*fixer).truncatedConstant},
-		{regexp.MustCompile(`mismatched types`), (*fixer).mismatched},
-		{regexp.MustCompile(`^non-boolean condition in if`), (*fixer).condition},
-		{regexp.MustCompile(`operator (\S+) not defined on`), (*fixer).undefinedOperator},
-		{regexp.MustCompile(`^cannot use nil as (.+) value in return statement`), (*fixer).nilResult},
-		{regexp.MustCompile(`^cannot use (?s:.+) as (?s:.+) value in`), (*fixer).cannotUse},
-		{regexp.MustCompile(`^cannot convert`), (*fixer).cannotConvert},
-		{regexp.MustCompile(`^cannot range over`), (*fixer).cannotRange},
-		{regexp.MustCompile(`cannot index`), (*fixer).cannotIndex},
-		{regexp.MustCompile(`^invalid argument: .* must be integer`), (*fixer).mustBeInteger},
+		{lazy.Regexp(`^undefined: (\w+)$`), (*fixer).undefinedName},
+		{lazy.Regexp(`^undefined: (\w+)\.(\w+)(?: \(but have \w+\))?$`), (*fixer).undefinedOfPackage},
+		{lazy.Regexp(`undefined \(type (.+?) has no (?:field or )?method (\w+)`), (*fixer).undefinedMember},
+		{lazy.Regexp(`^(not enough|too many) arguments in call to (.+)`), (*fixer).argumentCount},
+		{lazy.Regexp(`^(not enough|too many) return values`), (*fixer).returnCount},
+		{lazy.Regexp(`^missing return`), (*fixer).missingReturn},
+		{lazy.Regexp(`^result parameter (\w+) not in scope at return`), (*fixer).hiddenResult},
+		{lazy.Regexp(`^multiple-value `), (*fixer).singleValue},
+		{lazy.Regexp(`\(non-numeric type `), (*fixer).stepped},
+		{lazy.Regexp(`^in call to .* does not match (?:inferred )?type `), (*fixer).inferred},
+		{lazy.Regexp(`^cannot assign to struct field .* in map`), (*fixer).fieldInMap},
+		{lazy.Regexp(`\(no value\) used as value`), (*fixer).sorted},
+		{lazy.Regexp(`^append\((?s:.*) is not used$`), (*fixer).appended},
+		{lazy.Regexp(`^assignment mismatch: (\d+) variables? but .*returns? (\d+) values?`), (*fixer).assignCount},
+		{lazy.Regexp(`^no new variables on left side of :=`), (*fixer).noNewVariables},
+		{lazy.Regexp(`truncated`), (*fixer).truncatedConstant},
+		{lazy.Regexp(`mismatched types`), (*fixer).mismatched},
+		{lazy.Regexp(`^non-boolean condition in if`), (*fixer).condition},
+		{lazy.Regexp(`operator (\S+) not defined on`), (*fixer).undefinedOperator},
+		{lazy.Regexp(`^cannot use nil as (.+) value in return statement`), (*fixer).nilResult},
+		{lazy.Regexp(`^cannot use (?s:.+) as (?s:.+) value in`), (*fixer).cannotUse},
+		{lazy.Regexp(`^cannot convert`), (*fixer).cannotConvert},
+		{lazy.Regexp(`^cannot range over`), (*fixer).cannotRange},
+		{lazy.Regexp(`cannot index`), (*fixer).cannotIndex},
+		{lazy.Regexp(`^invalid argument: .* must be integer`), (*fixer).mustBeInteger},
 	}
 })
 
@@ -70,7 +72,7 @@ func (m *fixer) typeError(e types.Error) {
 		return
 	}
 	for _, r := range rules() {
-		if match := r.message.FindStringSubmatch(message); match != nil && r.fix(m, e, path, match) {
+		if match := r.message().FindStringSubmatch(message); match != nil && r.fix(m, e, path, match) {
 			return
 		}
 	}

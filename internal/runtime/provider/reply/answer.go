@@ -2,10 +2,11 @@ package reply
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // Text returns the answer of a completion that is a text, without thoughts and without the marks that models put around it. The error is an
@@ -33,15 +34,15 @@ func Text(r openai.ChatCompletionResponse) (string, error) {
 }
 
 var (
-	marksBefore = regexp.MustCompile(`^(?:\s|<[|｜][^<>|｜\s]{1,40}[|｜]>)+`)
-	marksBehind = regexp.MustCompile(`(?:\s|<[|｜][^<>|｜\s]{1,40}[|｜]>|</s>|\[END FINAL RESPONSE\])+$`)
-	enclosed    = regexp.MustCompile(`(?s)^<(answer|response|output|final|final_answer)>\s*(.*?)\s*</(\w+)>$`)
+	marksBefore = lazy.Regexp(`^(?:\s|<[|｜][^<>|｜\s]{1,40}[|｜]>)+`)
+	marksBehind = lazy.Regexp(`(?:\s|<[|｜][^<>|｜\s]{1,40}[|｜]>|</s>|\[END FINAL RESPONSE\])+$`)
+	enclosed    = lazy.Regexp(`(?s)^<(answer|response|output|final|final_answer)>\s*(.*?)\s*</(\w+)>$`)
 )
 
 // stripped takes the marks of models away that stand around an answer.
 func stripped(s string) string {
-	s = marksBehind.ReplaceAllString(marksBefore.ReplaceAllString(strings.TrimSpace(s), ""), "")
-	if m := enclosed.FindStringSubmatch(s); m != nil && m[1] == m[3] {
+	s = marksBehind().ReplaceAllString(marksBefore().ReplaceAllString(strings.TrimSpace(s), ""), "")
+	if m := enclosed().FindStringSubmatch(s); m != nil && m[1] == m[3] {
 		return m[2]
 	}
 	return s

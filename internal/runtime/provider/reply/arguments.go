@@ -1,22 +1,23 @@
 package reply
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // Members of objects that hold the arguments of a call, and those that name the tool.
 var (
 	wrappers  = []string{"arguments", "parameters", "args", "input", "kwargs", "params", "tool_input", "action_input", "payload", "function", "function_call", "tool_call", "tool_calls", "tool_uses", "calls", "function_calls"}
 	nameKeys  = []string{"name", "tool_name", "tool", "function", "recipient_name", "action", "function_name"}
-	notWord   = regexp.MustCompile(`[^a-z0-9]+`)
-	namedSame = regexp.MustCompile(`submitprogram\d{0,3}(?:commentary|json|final)?$`)
+	notWord   = lazy.Regexp(`[^a-z0-9]+`)
+	namedSame = lazy.Regexp(`submitprogram\d{0,3}(?:commentary|json|final)?$`)
 )
 
 // isSubmit reports whether a tool's name means submit_program: with a namespace before it, with its place behind it, or misspelt.
 func isSubmit(name string) bool {
-	return namedSame.MatchString(notWord.ReplaceAllString(strings.ToLower(name), ""))
+	return namedSame().MatchString(notWord().ReplaceAllString(strings.ToLower(name), ""))
 }
 
 // programs returns the programs of a call's arguments, whatever is wrapped around them.
@@ -90,7 +91,7 @@ func (f *finder) programsOfObject(o *object, name string, depth int) []candidate
 	}
 	for _, key := range o.keys { // under another name, it must be a program beyond doubt
 		t, _ := o.values[key].(text)
-		if !looksLikeGo.MatchString(t.value) && !strings.Contains(t.value, `\n`) {
+		if !looksLikeGo().MatchString(t.value) && !strings.Contains(t.value, `\n`) {
 			continue
 		}
 		if code, r := f.source(t, depth); r == rankWhole {
@@ -159,5 +160,5 @@ func lines(list []any) (string, bool) {
 		}
 		b.WriteString(strings.TrimSuffix(t.value, "\n") + "\n")
 	}
-	return b.String(), len(list) > 0 && slices.ContainsFunc(list, func(e any) bool { return looksLikeGo.MatchString(textOf(e)) })
+	return b.String(), len(list) > 0 && slices.ContainsFunc(list, func(e any) bool { return looksLikeGo().MatchString(textOf(e)) })
 }

@@ -1,6 +1,6 @@
 package reply
 
-import "regexp"
+import "github.com/recurgentd/recurgentd/internal/lazy"
 
 // json reads an object in the text. What holds no program is passed over as a whole.
 func (r *reader) json(i int) (piece, bool) {
@@ -29,19 +29,19 @@ func (r *reader) add(out *piece, v any, at int, open bool) {
 }
 
 var (
-	codeMember = regexp.MustCompile("^\\{[^{}]{0,200}?[\"']?\\bcode[\"']?\\s*[:=]\\s*\"")
-	codeEnd    = regexp.MustCompile(`"\s*(?:,\s*"\w+"\s*:|\}|$)`)
+	codeMember = lazy.Regexp("^\\{[^{}]{0,200}?[\"']?\\bcode[\"']?\\s*[:=]\\s*\"")
+	codeEnd    = lazy.Regexp(`"\s*(?:,\s*"\w+"\s*:|\}|$)`)
 )
 
 // broken reads an object whose code has quotes that are not escaped, or that ends within its code.
 func (r *reader) broken(i int) (piece, bool) {
-	m := codeMember.FindStringIndex(r.s[i:])
+	m := codeMember().FindStringIndex(r.s[i:])
 	if m == nil {
 		return piece{}, false
 	}
 	body := r.s[i+m[1]:]
 	for at, tries := 0, 0; tries < maxTries && r.work > 0; tries++ {
-		e := codeEnd.FindStringIndex(body[at:])
+		e := codeEnd().FindStringIndex(body[at:])
 		if e == nil {
 			break
 		}
@@ -83,11 +83,11 @@ func (r *reader) closedAt(i, end int, code string) piece {
 	return piece{end: c.end, candidates: []candidate{c}}
 }
 
-var pythonCall = regexp.MustCompile(`^(?i:submit_?program)\s*\(`)
+var pythonCall = lazy.Regexp(`^(?i:submit_?program)\s*\(`)
 
 // call reads a call as Python writes it.
 func (r *reader) call(i int) (piece, bool) {
-	m := pythonCall.FindString(r.s[i:min(len(r.s), i+40)])
+	m := pythonCall().FindString(r.s[i:min(len(r.s), i+40)])
 	if m == "" || i > 0 && isWord(r.s[i-1]) {
 		return piece{}, false
 	}

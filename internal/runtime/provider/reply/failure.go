@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // maxError bounds the body of a ServerError.
@@ -106,7 +108,7 @@ func statusOf(v any, o *object) int {
 	}
 	raw := string(encode(v))
 	for _, w := range statusWords {
-		if w.words.MatchString(raw) {
+		if w.words().MatchString(raw) {
 			return w.status
 		}
 	}
@@ -115,16 +117,16 @@ func statusOf(v any, o *object) int {
 
 // statusWords are what errors without a status say.
 var statusWords = []struct {
-	words  *regexp.Regexp
+	words  func() *regexp.Regexp
 	status int
 }{
-	{regexp.MustCompile(`(?i)rate.?limit|too.?many.?requests|throttl|resource.?exhausted|quota|\b429\b`), 429},
-	{regexp.MustCompile(`(?i)insufficient.{0,20}(?:credit|balance|fund)|payment.?required|billing|arrear|\b402\b`), 402},
-	{regexp.MustCompile(`(?i)not authenticated|unauthori[sz]ed|unauthenticated|authentication|(?:invalid|incorrect|missing|no).{0,12}api.?key|invalid.?token|\b401\b`), 401},
-	{regexp.MustCompile(`(?i)permission.?denied|forbidden|access.?denied|\b403\b`), 403},
-	{regexp.MustCompile(`(?i)unexpected endpoint|not.?found|no such|does not exist|unknown model|model_not|\b404\b`), 404},
-	{regexp.MustCompile(`(?i)overloaded|unavailable|capacity|\b503\b|\b529\b`), 503},
-	{regexp.MustCompile(`(?i)time.?out|timed out|deadline|\b504\b`), 504},
-	{regexp.MustCompile(`(?i)invalid.?(?:request|argument|param)|bad.?request|context.?length|too long|unsupported|not support|validation|\b400\b|\b422\b`), 400},
-	{regexp.MustCompile(`(?i)internal.?(?:server.?)?error|\b500\b`), 500},
+	{lazy.Regexp(`(?i)rate.?limit|too.?many.?requests|throttl|resource.?exhausted|quota|\b429\b`), 429},
+	{lazy.Regexp(`(?i)insufficient.{0,20}(?:credit|balance|fund)|payment.?required|billing|arrear|\b402\b`), 402},
+	{lazy.Regexp(`(?i)not authenticated|unauthori[sz]ed|unauthenticated|authentication|(?:invalid|incorrect|missing|no).{0,12}api.?key|invalid.?token|\b401\b`), 401},
+	{lazy.Regexp(`(?i)permission.?denied|forbidden|access.?denied|\b403\b`), 403},
+	{lazy.Regexp(`(?i)unexpected endpoint|not.?found|no such|does not exist|unknown model|model_not|\b404\b`), 404},
+	{lazy.Regexp(`(?i)overloaded|unavailable|capacity|\b503\b|\b529\b`), 503},
+	{lazy.Regexp(`(?i)time.?out|timed out|deadline|\b504\b`), 504},
+	{lazy.Regexp(`(?i)invalid.?(?:request|argument|param)|bad.?request|context.?length|too long|unsupported|not support|validation|\b400\b|\b422\b`), 400},
+	{lazy.Regexp(`(?i)internal.?(?:server.?)?error|\b500\b`), 500},
 }

@@ -1,19 +1,20 @@
 package reply
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // maxTries bounds how many ends are tried for a piece that may hold its own end mark.
 const maxTries = 50
 
 var (
-	listMark   = regexp.MustCompile(`^(?:[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+)?[ \t]*$`)
-	fenceLine  = regexp.MustCompile("^[ \t]*(`{3,}|~{3,})[ \t]*([^\r\n]*)")
-	tagOnly    = regexp.MustCompile(`^[\w+#.-]*[ \t]*$`)
-	anyFence   = regexp.MustCompile("(?m)^[ \t]*(?:```|~~~)")
-	codeInInfo = regexp.MustCompile(`^(?:go|golang)?[ \t]*(package[ \t]+\w+)`)
+	listMark   = lazy.Regexp(`^(?:[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+)?[ \t]*$`)
+	fenceLine  = lazy.Regexp("^[ \t]*(`{3,}|~{3,})[ \t]*([^\r\n]*)")
+	tagOnly    = lazy.Regexp(`^[\w+#.-]*[ \t]*$`)
+	anyFence   = lazy.Regexp("(?m)^[ \t]*(?:```|~~~)")
+	codeInInfo = lazy.Regexp(`^(?:go|golang)?[ \t]*(package[ \t]+\w+)`)
 )
 
 // A fenceMark is the line that begins a fenced block.
@@ -24,18 +25,18 @@ type fenceMark struct {
 
 // fenceAt reads the mark of a block: in a line of its own, in a list, or at the end of a line.
 func fenceAt(s string, i int) (fenceMark, bool) {
-	open := fenceLine.FindStringSubmatch(s[i:])
+	open := fenceLine().FindStringSubmatch(s[i:])
 	if open == nil || i > 0 && s[i-1] == s[i] || open[1][0] == '`' && strings.Contains(open[2], "`") {
 		return fenceMark{}, false
 	}
 	begin := strings.LastIndexByte(s[:i], '\n') + 1
 	f := fenceMark{mark: open[1], info: open[2], indent: i - begin, body: i + len(open[0])}
-	if !listMark.MatchString(s[begin:i]) {
-		if f.indent = 0; !tagOnly.MatchString(f.info) {
+	if !listMark().MatchString(s[begin:i]) {
+		if f.indent = 0; !tagOnly().MatchString(f.info) {
 			return fenceMark{}, false
 		}
 	}
-	if c := codeInInfo.FindStringSubmatchIndex(f.info); c != nil {
+	if c := codeInInfo().FindStringSubmatchIndex(f.info); c != nil {
 		f.body += c[2] - len(f.info)
 		return f, true
 	}
@@ -87,10 +88,10 @@ func (r *reader) fence(i int) (piece, bool) {
 func (r *reader) closed(f fenceMark, end int) bool {
 	body := r.s[f.body : end-len(f.mark)]
 	kind := markNone
-	if m := marks.FindString(body); m != "" {
+	if m := marks().FindString(body); m != "" {
 		kind = kindOf(m)
 	}
-	return (strings.TrimSpace(f.info) != "" || kind == markOpen) && !anyFence.MatchString(body[:max(0, strings.LastIndexByte(body, '\n'))]) && balanced(r.s[end:])
+	return (strings.TrimSpace(f.info) != "" || kind == markOpen) && !anyFence().MatchString(body[:max(0, strings.LastIndexByte(body, '\n'))]) && balanced(r.s[end:])
 }
 
 func lineEnd(s string, at int) int {
@@ -151,7 +152,7 @@ func outdent(code string, indent int) string {
 func balanced(s string) bool {
 	open := ""
 	for line := range strings.Lines(s) {
-		f := fenceLine.FindStringSubmatch(line)
+		f := fenceLine().FindStringSubmatch(line)
 		switch {
 		case f == nil:
 		case open == "":

@@ -51,7 +51,7 @@ func keys(m map[string]bool) []string {
 }
 
 func fileOf(code string) *ast.File {
-	if file := parseGo(code); file != nil || hasPackage.MatchString(code) {
+	if file := parseGo(code); file != nil || hasPackage().MatchString(code) {
 		return file
 	}
 	return parseGo("package tool;" + code)

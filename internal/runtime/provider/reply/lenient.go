@@ -2,9 +2,10 @@ package reply
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // Bounds of what is read as one value.
@@ -125,14 +126,14 @@ func (p *lenient) members(end byte) (any, bool) {
 	}
 }
 
-var bareKey = regexp.MustCompile(`^[\pL_$][\pL\pN_$.-]*`)
+var bareKey = lazy.Regexp(`^[\pL_$][\pL\pN_$.-]*`)
 
 func (p *lenient) key() (string, bool) {
 	if p.stringAhead() > 0 {
 		t, ok := p.string()
 		return t.value, ok
 	}
-	name := bareKey.FindString(p.s[p.i:min(len(p.s), p.i+200)])
+	name := bareKey().FindString(p.s[p.i:min(len(p.s), p.i+200)])
 	p.i += len(name)
 	p.loose = true
 	return name, name != ""
@@ -176,10 +177,10 @@ func (p *lenient) elements(end byte) (any, bool) {
 	}
 }
 
-var numeral = regexp.MustCompile(`^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?`)
+var numeral = lazy.Regexp(`^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?`)
 
 func (p *lenient) number() (any, bool) {
-	n := numeral.FindString(p.s[p.i:min(len(p.s), p.i+400)])
+	n := numeral().FindString(p.s[p.i:min(len(p.s), p.i+400)])
 	if n == "" {
 		return p.word() // -Infinity
 	}
@@ -199,10 +200,10 @@ func (p *lenient) number() (any, bool) {
 var words = map[string]any{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false, "null": nil, "None": nil,
 	"nil": nil, "undefined": nil, "NULL": nil, "NaN": nil, "Infinity": nil, "-Infinity": nil, "-inf": nil, "inf": nil, "nan": nil}
 
-var wordAhead = regexp.MustCompile(`^-?[A-Za-z]+`)
+var wordAhead = lazy.Regexp(`^-?[A-Za-z]+`)
 
 func (p *lenient) word() (any, bool) {
-	w := wordAhead.FindString(p.s[p.i:min(len(p.s), p.i+20)])
+	w := wordAhead().FindString(p.s[p.i:min(len(p.s), p.i+20)])
 	v, ok := words[w]
 	p.i += len(w)
 	p.loose = p.loose || w != "true" && w != "false" && w != "null"
@@ -212,14 +213,14 @@ func (p *lenient) word() (any, bool) {
 // gemmaQuote is how Gemma quotes strings in its calls.
 const gemmaQuote = `<|"|>`
 
-var stringStart = regexp.MustCompile("^(?:[rRbBuUfF]{0,2}(?:\"\"\"|'''|\"|')|`)")
+var stringStart = lazy.Regexp("^(?:[rRbBuUfF]{0,2}(?:\"\"\"|'''|\"|')|`)")
 
 // stringAhead returns the length of the prefix and the quotes of a string that begins here, 0 if none does.
 func (p *lenient) stringAhead() int {
 	if strings.HasPrefix(p.rest(), gemmaQuote) {
 		return len(gemmaQuote)
 	}
-	return len(stringStart.FindString(p.s[p.i:min(len(p.s), p.i+5)]))
+	return len(stringStart().FindString(p.s[p.i:min(len(p.s), p.i+5)]))
 }
 
 // strings reads a string, and those that follow it as parts of the same one: "a" "b", "a" + "b".

@@ -1,8 +1,9 @@
 package reply
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // Bounds of what is searched.
@@ -120,8 +121,8 @@ func (r *reader) mark(at, n int, kind mark) {
 }
 
 var (
-	onlyMarks = regexp.MustCompile(`^(?:\s|</?[|｜]?[^<>\s]{1,40}>|\[/?[A-Z_ ]+\])*$`)
-	callMark  = regexp.MustCompile(`(?:<[^<>\s]{0,20}(?:tool|function|invoke|call|python_tag|ACTION|action)[^<>]{0,80}>|\[TOOL_CALLS?\]|functools|commentary)[^{}\n]{0,100}\s*$`)
+	onlyMarks = lazy.Regexp(`^(?:\s|</?[|｜]?[^<>\s]{1,40}>|\[/?[A-Z_ ]+\])*$`)
+	callMark  = lazy.Regexp(`(?:<[^<>\s]{0,20}(?:tool|function|invoke|call|python_tag|ACTION|action)[^<>]{0,80}>|\[TOOL_CALLS?\]|functools|commentary)[^{}\n]{0,100}\s*$`)
 )
 
 // finish settles thoughts that never ended. A call with the model's own marks, behind which nothing comes, ends them; otherwise there is no
@@ -134,7 +135,7 @@ func (r *reader) finish() {
 	last := len(r.candidates) - 1
 	within := last >= 0 && r.candidates[last].at > r.thoughts.at
 	switch {
-	case within && r.candidates[last].marked && !r.candidates[last].open && onlyMarks.MatchString(r.s[r.candidates[last].end:]):
+	case within && r.candidates[last].marked && !r.candidates[last].open && onlyMarks().MatchString(r.s[r.candidates[last].end:]):
 		r.candidates, r.implied = r.candidates[last:], true
 	case !within && !r.thoughts.lineStart:
 	default:
@@ -161,7 +162,7 @@ func (r *reader) addBare() {
 
 // lines reads a program that begins here without any mark.
 func (r *reader) lines(i int) (piece, bool) {
-	if i > r.start && !strings.ContainsRune("\n>]", rune(r.s[i-1])) || !goLine.MatchString(r.s[i:min(len(r.s), i+100)]) {
+	if i > r.start && !strings.ContainsRune("\n>]", rune(r.s[i-1])) || !goLine().MatchString(r.s[i:min(len(r.s), i+100)]) {
 		return piece{}, false
 	}
 	c, ok := r.bare(r.s[i:])
@@ -175,7 +176,7 @@ func (r *reader) lines(i int) (piece, bool) {
 
 // isMarked reports whether a mark of calls stands before a place.
 func (r *reader) isMarked(at int) bool {
-	return callMark.MatchString(r.s[max(0, at-160):at])
+	return callMark().MatchString(r.s[max(0, at-160):at])
 }
 
 // best returns the candidate that counts: the last of those that are most of a program.

@@ -6,8 +6,9 @@ import (
 	"go/parser"
 	"go/scanner"
 	"go/token"
-	"regexp"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // A rank says how much of a program a text is.
@@ -32,18 +33,18 @@ const (
 )
 
 var (
-	declaresRun = regexp.MustCompile(`(?m)^[ \t]*func[ \t]+Run[ \t]*\(`)
-	looksLikeGo = regexp.MustCompile(`(?m)^[ \t]*(?:package[ \t]+\w+[ \t\r]*$|func[ \t]+[\w(])`)
-	hasPackage  = regexp.MustCompile(`(?m)^[ \t]*package[ \t]+\w+`)
+	declaresRun = lazy.Regexp(`(?m)^[ \t]*func[ \t]+Run[ \t]*\(`)
+	looksLikeGo = lazy.Regexp(`(?m)^[ \t]*(?:package[ \t]+\w+[ \t\r]*$|func[ \t]+[\w(])`)
+	hasPackage  = lazy.Regexp(`(?m)^[ \t]*package[ \t]+\w+`)
 )
 
 // rankOf judges a text. A file without its package clause counts as one with it: the gate adds that.
 func rankOf(source string) rank {
-	if !looksLikeGo.MatchString(source) {
+	if !looksLikeGo().MatchString(source) {
 		return rankNone
 	}
 	file := parseGo(source)
-	if file == nil && !hasPackage.MatchString(source) {
+	if file == nil && !hasPackage().MatchString(source) {
 		file = parseGo("package tool;" + source)
 	}
 	if file != nil {
@@ -53,7 +54,7 @@ func rankOf(source string) rank {
 		return rankWhole
 	}
 	switch {
-	case !declaresRun.MatchString(source):
+	case !declaresRun().MatchString(source):
 		return rankPart
 	case len(source) > maxSource && beginsAsGo(source):
 		return rankWhole // it is refused for its length; a part of it would be another program
@@ -178,13 +179,13 @@ func (f *finder) within(s string, depth int) (candidate, bool) {
 }
 
 // goLine is how a line of a Go file begins that stands outside of functions.
-var goLine = regexp.MustCompile(`(?m)^(?:package[ \t]+\w+|import[ \t]*[("]|func[ \t]+[\w(]|type[ \t]+\w+|var[ \t]+[\w(]|const[ \t]+[\w(])`)
+var goLine = lazy.Regexp(`(?m)^(?:package[ \t]+\w+|import[ \t]*[("]|func[ \t]+[\w(]|type[ \t]+\w+|var[ \t]+[\w(]|const[ \t]+[\w(])`)
 
-var packageClause = regexp.MustCompile(`(?m)^package[ \t]+\w+[ \t\r]*$`)
+var packageClause = lazy.Regexp(`(?m)^package[ \t]+\w+[ \t\r]*$`)
 
 // severalFiles reports whether a text is a program in several files, which the gate joins: each parses, one has Run, the others helpers.
 func severalFiles(source string) bool {
-	clauses := packageClause.FindAllStringIndex(source, 9)
+	clauses := packageClause().FindAllStringIndex(source, 9)
 	if len(clauses) < 2 || len(clauses) > 8 {
 		return false
 	}
@@ -200,19 +201,19 @@ func severalFiles(source string) bool {
 			return false
 		case rankOfFile(file) == rankWhole:
 			begins++
-		case rankOfFile(file) != rankHelper || declaresMain.MatchString(source[c[0]:end]):
+		case rankOfFile(file) != rankHelper || declaresMain().MatchString(source[c[0]:end]):
 			return false
 		}
 	}
 	return begins == 1
 }
 
-var declaresMain = regexp.MustCompile(`(?m)^func[ \t]+main[ \t]*\(`)
+var declaresMain = lazy.Regexp(`(?m)^func[ \t]+main[ \t]*\(`)
 
 func beginsAsGo(s string) bool {
 	for line := range strings.Lines(s) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
-			return goLine.MatchString(line)
+			return goLine().MatchString(line)
 		}
 	}
 	return false
@@ -220,8 +221,8 @@ func beginsAsGo(s string) bool {
 
 // bare finds a program that stands in a text without any mark: from its first line that is Go to the last that makes it whole.
 func (f *finder) bare(s string) (candidate, bool) {
-	first := goLine.FindStringIndex(s)
-	if p := hasPackage.FindStringIndex(s); p != nil {
+	first := goLine().FindStringIndex(s)
+	if p := hasPackage().FindStringIndex(s); p != nil {
 		first = p
 	}
 	if first == nil {
@@ -251,7 +252,7 @@ func (f *finder) firstError(s string) int {
 		return 0
 	}
 	before := ""
-	if !hasPackage.MatchString(s) {
+	if !hasPackage().MatchString(s) {
 		before = "package tool;"
 	}
 	_, err := parser.ParseFile(token.NewFileSet(), "", before+s, parser.SkipObjectResolution)

@@ -25,6 +25,6 @@ func stranded(choice openai.ChatCompletionChoice) (candidate, bool) {
 	}
 	submitted := c.args != nil && (c.name != "" || c.marked)
 	alone := strings.TrimSpace(thoughts[:c.at]) == ""
-	last := onlyMarks.MatchString(strings.Trim(thoughts[c.end:], " \t\r\n`~"))
+	last := onlyMarks().MatchString(strings.Trim(thoughts[c.end:], " \t\r\n`~"))
 	return c, c.rank == rankWhole && !c.open && !c.twice && last && (submitted || alone)
 }

@@ -3,15 +3,17 @@ package reply
 import (
 	"regexp"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // An argument in tags, in the formats of Qwen3-Coder and Seed (parameter=code), Anthropic, MiniMax, DeepSeek and Step (parameter name="code"),
 // Kimi (<|open|>argument key="code"), GLM (<arg_key>code</arg_key>), and with the argument's own name as the tag.
 var (
-	namedTag  = regexp.MustCompile(`^<((?:[^<>\s=]{1,24}[:｜|])?(?:parameter|param|argument|arg))(?:=|\s+(?:name|key)\s*=\s*)["']?([\w.-]{1,60})["']?[^<>\n]{0,120}>`)
-	kimiTag   = regexp.MustCompile(`^<\|open\|>(argument)\s+(?:name|key)="([\w.-]{1,60})"[^<>\n]{0,120}<\|sep\|>`)
-	glmTag    = regexp.MustCompile(`^<(arg)_key>\s*([\w.-]{1,60})\s*</arg_key>(?:\\n|\s)*<arg_value>`)
-	memberTag = regexp.MustCompile(`^<((code|summary|parameters|returns|notes|solver_shape|unchanged))>`)
+	namedTag  = lazy.Regexp(`^<((?:[^<>\s=]{1,24}[:｜|])?(?:parameter|param|argument|arg))(?:=|\s+(?:name|key)\s*=\s*)["']?([\w.-]{1,60})["']?[^<>\n]{0,120}>`)
+	kimiTag   = lazy.Regexp(`^<\|open\|>(argument)\s+(?:name|key)="([\w.-]{1,60})"[^<>\n]{0,120}<\|sep\|>`)
+	glmTag    = lazy.Regexp(`^<(arg)_key>\s*([\w.-]{1,60})\s*</arg_key>(?:\\n|\s)*<arg_value>`)
+	memberTag = lazy.Regexp(`^<((code|summary|parameters|returns|notes|solver_shape|unchanged))>`)
 )
 
 // A tag is the beginning of an argument.
@@ -22,7 +24,7 @@ type tag struct {
 
 func tagAt(s string) (tag, bool) {
 	s = s[:min(len(s), 300)]
-	for i, form := range []*regexp.Regexp{namedTag, kimiTag, glmTag, memberTag} {
+	for i, form := range []*regexp.Regexp{namedTag(), kimiTag(), glmTag(), memberTag()} {
 		m := form.FindStringSubmatch(s)
 		if m == nil {
 			continue
@@ -40,7 +42,7 @@ func tagAt(s string) (tag, bool) {
 }
 
 // endOfCall is what ends an argument whose own end mark is missing.
-var endOfCall = regexp.MustCompile(`</(?:[^<>\s]{1,24}[:｜|])?(?:function|invoke|tool_call|function_calls|tool_calls|submit_program)>|<parameter=|<arg_key>`)
+var endOfCall = lazy.Regexp(`</(?:[^<>\s]{1,24}[:｜|])?(?:function|invoke|tool_call|function_calls|tool_calls|submit_program)>|<parameter=|<arg_key>`)
 
 // minimaxMark stands before each tag of MiniMax.
 const minimaxMark = "]<]minimax[>["
@@ -82,7 +84,7 @@ func (r *reader) tags(i int) (piece, bool) {
 	out := piece{end: at}
 	r.add(&out, args, i, open)
 	c, ok := best(out.candidates)
-	if ok && c.rank != rankWhole && memberTag.MatchString(r.s[i:min(len(r.s), i+40)]) && !r.isMarked(i) { // <code> in a sentence
+	if ok && c.rank != rankWhole && memberTag().MatchString(r.s[i:min(len(r.s), i+40)]) && !r.isMarked(i) { // <code> in a sentence
 		return piece{}, false
 	}
 	return out, ok
@@ -103,7 +105,7 @@ func (r *reader) valueEnd(from int, t tag) (end, after int) {
 	if n := strings.Index(r.s[from:], t.end); n >= 0 {
 		return from + n, from + n + len(t.end)
 	}
-	if m := endOfCall.FindStringIndex(r.s[from:]); m != nil {
+	if m := endOfCall().FindStringIndex(r.s[from:]); m != nil {
 		return from + m[0], from + m[0]
 	}
 	return len(r.s), len(r.s)
@@ -111,7 +113,7 @@ func (r *reader) valueEnd(from int, t tag) (end, after int) {
 
 // wholeEnd finds the end mark of the value, or of the call, before which it is a whole program: the program may have such marks in its texts.
 func (r *reader) wholeEnd(from int, t tag) (end, after int, ok bool) {
-	ends := regexp.MustCompile(regexp.QuoteMeta(t.end) + `|` + endOfCall.String())
+	ends := regexp.MustCompile(regexp.QuoteMeta(t.end) + `|` + endOfCall().String())
 	for at, tries := from, 0; tries < maxTries && r.work > 0; tries++ {
 		m := ends.FindStringIndex(r.s[at:])
 		if m == nil {

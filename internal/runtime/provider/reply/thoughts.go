@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // A mark is what models write around their thoughts.
@@ -18,7 +20,7 @@ const (
 const thought = `(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|cot|analysis)`
 
 // marks are those of models and servers that are known, and of their kind. A server may leave the first one in its prompt.
-var marks = regexp.MustCompile(strings.Join([]string{
+var marks = lazy.Regexp(strings.Join([]string{
 	`(?i:</?(?:[\w-]{1,20}[:_])?` + thought + `(?:\s[^<>\n]{0,80})?>)`,                                           // DeepSeek, Qwen, GLM, MiniMax, Seed, LongCat, EXAONE
 	`\[/?(?:THINK(?:ING)?|THOUGHTS?|REASONING)\]`,                                                                // Mistral
 	`(?i:</?[|｜]/?(?:(?:begin|start|end)[_▁ ]?(?:of[_▁ ])?)?` + thought + `(?:[_▁ ]?(?:begin|start|end))?[|｜]>)`, // Cohere, Sky-T1, OpenThinker
@@ -35,18 +37,18 @@ var marks = regexp.MustCompile(strings.Join([]string{
 	`<details[^<>\n]{0,80}reasoning[^<>\n]{0,80}>|</details>`, // Open WebUI
 }, "|"))
 
-var marksHere = regexp.MustCompile(`^(?:` + marks.String() + `)`)
+var marksHere = lazy.Regexp(`^(?:` + marks().String() + `)`)
 
 // maxMark bounds a mark in bytes.
 const maxMark = 200
 
 // markAt returns the mark that begins at a place, and its length.
 func markAt(s string, at int) (mark, int) {
-	m := marksHere.FindString(s[at:min(len(s), at+maxMark)])
+	m := marksHere().FindString(s[at:min(len(s), at+maxMark)])
 	return kindOf(m), len(m)
 }
 
-var closes = regexp.MustCompile(`(?i)^[<\[◁][|｜]?/|[|｜]/|^<[|｜](?:end|close)|end[|｜]>|inner_suffix|BEGIN FINAL|unused95|unused17|^<channel\|>`)
+var closes = lazy.Regexp(`(?i)^[<\[◁][|｜]?/|[|｜]/|^<[|｜](?:end|close)|end[|｜]>|inner_suffix|BEGIN FINAL|unused95|unused17|^<channel\|>`)
 
 func kindOf(m string) mark {
 	switch {
@@ -57,16 +59,16 @@ func kindOf(m string) mark {
 			return markOpen
 		}
 		return markClose
-	case m == "<|eom|>", strings.HasPrefix(m, "<|content_text"), strings.HasPrefix(m, "<|content_invoke"), m == "<|im_start|>answer", closes.MatchString(m):
+	case m == "<|eom|>", strings.HasPrefix(m, "<|content_text"), strings.HasPrefix(m, "<|content_invoke"), m == "<|im_start|>answer", closes().MatchString(m):
 		return markClose
 	}
 	return markOpen
 }
 
 // holdsMark reports whether a text has a mark in it.
-func holdsMark(s string) bool { return marks.MatchString(s) }
+func holdsMark(s string) bool { return marks().MatchString(s) }
 
-func countMarks(s string) int { return len(marks.FindAllStringIndex(s, -1)) }
+func countMarks(s string) int { return len(marks().FindAllStringIndex(s, -1)) }
 
 // quotedMark reports whether somebody speaks of a mark, in quotes or in the code of a line.
 func quotedMark(s string, at, end int) bool {
@@ -90,21 +92,21 @@ func lineBefore(s string, at int) string {
 }
 
 // A heading is how a text begins that is thought without marks, and what ends that.
-type heading struct{ begins, ends *regexp.Regexp }
+type heading struct{ begins, ends func() *regexp.Regexp }
 
 var headings = []heading{
-	{regexp.MustCompile(`^\s*analysis\S`), regexp.MustCompile(`assistant(?:final|commentary)`)}, // harmony without its marks
-	{regexp.MustCompile(`(?i)^\W*here(?:'s| is) my thought process:`), regexp.MustCompile(`(?i)here(?:'s| is) my response:`)},
-	{regexp.MustCompile(`^\s*Thinking\.\.\.`), regexp.MustCompile(`\.\.\.done thinking\.`)},
+	{lazy.Regexp(`^\s*analysis\S`), lazy.Regexp(`assistant(?:final|commentary)`)}, // harmony without its marks
+	{lazy.Regexp(`(?i)^\W*here(?:'s| is) my thought process:`), lazy.Regexp(`(?i)here(?:'s| is) my response:`)},
+	{lazy.Regexp(`^\s*Thinking\.\.\.`), lazy.Regexp(`\.\.\.done thinking\.`)},
 }
 
 // afterHeading returns where the answer begins in a text whose thoughts have headings.
 func afterHeading(s string) int {
 	for _, h := range headings {
-		if !h.begins.MatchString(s[:min(len(s), 200)]) {
+		if !h.begins().MatchString(s[:min(len(s), 200)]) {
 			continue
 		}
-		if all := h.ends.FindAllStringIndex(s, -1); len(all) > 0 {
+		if all := h.ends().FindAllStringIndex(s, -1); len(all) > 0 {
 			return all[len(all)-1][1]
 		}
 	}
