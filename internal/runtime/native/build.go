@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -114,7 +115,8 @@ func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolSte
 	var out []wire.ToolStep
 	compile := func(path, config, source, text string) {
 		files[source] = text
-		args := []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang", release(b.opts.Toolchain.Version), "-c", "1", "-importcfg", config, "-o", path + ".a", source}
+		args := []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang", release(b.opts.Toolchain.Version), "-c", "1", "-importcfg", config, "-o", path + ".a"}
+		args = append(append(args, carried.Flags(runtime.GOARCH)...), source)
 		out = append(out, wire.ToolStep{Tool: b.tool(carried.Compile), Args: args, Writes: path + ".a"})
 		packages += "packagefile " + path + "=" + path + ".a\n"
 	}
