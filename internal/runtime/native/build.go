@@ -2,10 +2,13 @@ package native
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -114,7 +117,8 @@ func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolSte
 	var out []wire.ToolStep
 	compile := func(path, config, source, text string) {
 		files[source] = text
-		args := []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang", release(b.opts.Toolchain.Version), "-c", "1", "-importcfg", config, "-o", path + ".a", source}
+		args := []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang", release(b.opts.Toolchain.Version), "-c", "1", "-importcfg", config, "-o", path + ".a"}
+		args = append(append(args, carried.Flags(runtime.GOARCH)...), source)
 		out = append(out, wire.ToolStep{Tool: b.tool(carried.Compile), Args: args, Writes: path + ".a"})
 		packages += "packagefile " + path + "=" + path + ".a\n"
 	}
@@ -128,11 +132,21 @@ func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolSte
 	files["main.cfg"] = packages
 	compile("main", "main.cfg", "main.go", mainText(len(texts)))
 	files["link.cfg"] = packages
-	out = append(out, wire.ToolStep{Tool: b.tool(carried.Link), Args: []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid=", "-importcfg", "link.cfg", "-o", "program", "main.a"}, Writes: "program"})
+	out = append(out, wire.ToolStep{Tool: b.tool(carried.Link), Args: append(linkFlags(runtime.GOOS, texts), "-importcfg", "link.cfg", "-o", "program", "main.a"), Writes: "program"})
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// linkFlags are those of the linker. macOS executes no file without a UUID; it follows from the programs here, so that the same ones give the same bytes.
+func linkFlags(system string, texts []string) []string {
+	flags := []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid="}
+	if system == "darwin" {
+		sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+		flags = append(flags, "-B", "0x"+hex.EncodeToString(sum[:16]))
+	}
+	return flags
 }

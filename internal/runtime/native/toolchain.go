@@ -120,11 +120,10 @@ func toolchainAt(root string) (Toolchain, error) {
 	return t, nil
 }
 
-// platform returns an error where programs are not compiled: compilers for other processors fuse multiplications with additions, and get other floating-point
-// results than the engine.
+// platform returns an error where programs are not compiled.
 func platform(system, processor string) error {
-	if system != "linux" || processor != "amd64" {
-		return fmt.Errorf("native programs are for linux on amd64, not %s on %s", system, processor)
+	if system != "linux" && system != "darwin" || processor != "amd64" && processor != "arm64" {
+		return fmt.Errorf("programs are compiled for linux and darwin on amd64 and arm64, not for %s on %s", system, processor)
 	}
 	return nil
 }

@@ -54,11 +54,13 @@ func TestFindOtherRelease(t *testing.T) {
 	}
 }
 
-// On other systems and processors the tier is off, with words.
+// On other systems and processors nothing is compiled, with words.
 func TestPlatform(t *testing.T) {
-	for _, p := range []struct{ system, processor, want string }{{"linux", "amd64", "<nil>"}, {"linux", "arm64", "native programs are for linux on amd64, not linux on arm64"}, {"darwin", "amd64", "native programs are for linux on amd64, not darwin on amd64"}} {
-		if got := fmt.Sprint(platform(p.system, p.processor)); got != p.want {
-			t.Errorf("%s on %s: got %s, want %s", p.system, p.processor, got, p.want)
+	for p, want := range map[string]string{"linux/amd64": "<nil>", "linux/arm64": "<nil>", "darwin/amd64": "<nil>", "darwin/arm64": "<nil>",
+		"linux/386": "programs are compiled for linux and darwin on amd64 and arm64, not for linux on 386", "freebsd/amd64": "programs are compiled for linux and darwin on amd64 and arm64, not for freebsd on amd64"} {
+		system, processor, _ := strings.Cut(p, "/")
+		if got := fmt.Sprint(platform(system, processor)); got != want {
+			t.Errorf("%s: got %s, want %s", p, got, want)
 		}
 	}
 }

@@ -54,20 +54,20 @@ func (p *Pool) launch(l wire.Launch, files []*os.File, reason string) (*runner, 
 	if reason != "" {
 		r.endsItself(reason)
 	}
-	l.Files, l.Confine.Namespaces = len(files), p.confinement.Namespaces
+	l.Files, l.Path, l.Confine.Namespaces = len(files), launchPath(files[0]), p.confinement.Namespaces
 	l.Require = slices.DeleteFunc(slices.Clone(p.layers), func(layer string) bool { return layer == layerOOM })
 	l.Put(&r.wr)
 	return r, p.confirmed(r, from.build)
 }
 
 // observeLaunch has a launcher become the runners' program, which makes the canary's probes in an init: so an executable is confined from its first instruction on. Where that cannot
-// be observed none is run.
+// be observed none is run. Where the system confines nothing, executables are confined as little as runners.
 func (p *Pool) observeLaunch() {
 	why := "confinement is " + string(p.status.Level)
-	if rank(p.status.Level) >= rank(LevelReduced) {
+	if rank(p.status.Level) >= rank(LevelReduced) || !layered {
 		var faults []error
 		for _, p.launcher = range p.launchers {
-			state, err := p.launchedCanary()
+			state, err := p.launched()
 			if err == nil {
 				p.status.Layers[layerLaunch] = state
 				return
@@ -78,6 +78,31 @@ func (p *Pool) observeLaunch() {
 	}
 	p.launcher = nil
 	p.status.Layers[layerLaunch] = "off (" + strings.ReplaceAll(wire.BoundText([]byte(why), 1000), "\n", "; ") + ")"
+}
+
+// launched returns the layer's state where a launcher works.
+func (p *Pool) launched() (state string, err error) {
+	if layered {
+		return p.launchedCanary()
+	}
+	return "on (as runners are)", p.launchedRunner()
+}
+
+// launchedRunner has a launcher become a runner, which says that it is there.
+func (p *Pool) launchedRunner() error {
+	program, err := os.Open(p.image.path)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	r, err := p.launch(wire.Launch{Confine: *p.program, Args: p.image.args, Env: runnerEnv(), Keep: wire.ExecutableFD}, []*os.File{program}, reasonCanary)
+	if err != nil {
+		return err
+	}
+	defer r.bury(reasonCanary)
+	cfg := p.childConfig(p.image, false)
+	cfg.Put(&r.wr)
+	return p.confirmed(r, p.image.build)
 }
 
 // launchedCanary returns the layer's state where a launcher works and its executable can do nothing of what it must not.

@@ -17,6 +17,9 @@ import (
 // forkForbidden says that a runner cannot have children, so that its process is all there is to kill.
 const forkForbidden = true
 
+// layered says that the system can confine processes, so that it can be observed whether a launched one is confined.
+const layered = true
+
 // rssUnit is the unit of Rusage.Maxrss in bytes.
 const rssUnit = 1024
 
@@ -209,6 +212,9 @@ func (p plan) beTool(a *syscall.SysProcAttr) {
 		a.Credential = &syscall.Credential{Uid: wire.ToolsUser, Gid: wire.ToolsUser}
 	}
 }
+
+// launchPath is "": a launcher executes the open file.
+func launchPath(*os.File) string { return "" }
 
 // executablePath is how a process that is being started names a file that the daemon has open.
 func executablePath(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }

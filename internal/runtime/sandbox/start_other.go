@@ -5,6 +5,7 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 
 // forkForbidden says that a runner cannot have children. Here nothing forbids it.
 const forkForbidden = false
+
+// layered says that the system can confine processes. This one sets limits.
+const layered = false
 
 // rssUnit is the unit of Rusage.Maxrss in bytes.
 const rssUnit = 1
@@ -64,14 +68,23 @@ func fileLimit() (n int, ok bool) { return 0, false }
 // taskRoom knows of no limit.
 func taskRoom() (room int, limit string) { return 0, "" }
 
-// giveAway has nothing to do here.
-func (p plan) giveAway(*os.File, string) (*os.File, error) { return nil, errors.ErrUnsupported }
+// giveAway makes the file in the directory that tools write. They have the daemon's user.
+func (p plan) giveAway(dir *os.File, name string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir.Name(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
 
 func (p plan) toolTasks() int64 { return 0 }
 
 func (p plan) toolUser() int { return wire.Nobody }
 
 func (p plan) beTool(*syscall.SysProcAttr) {}
+
+// launchPath is the file's path: no open file can be executed here.
+func launchPath(f *os.File) string { return f.Name() }
 
 // executablePath is how a process that is being started names a file that the daemon has open.
 func executablePath(f *os.File) string { return f.Name() }

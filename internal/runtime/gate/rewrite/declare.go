@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -135,6 +136,9 @@ func (w *writer) callsProgram(call *ast.CallExpr) bool {
 	id, ok := fun.(*ast.Ident)
 	if !ok {
 		return true
+	}
+	if strings.HasPrefix(id.Name, supportName+".") {
+		return false
 	}
 	f, ok := w.info.Uses[id].(*types.Func)
 	return !ok || f.Pkg() == w.pkg

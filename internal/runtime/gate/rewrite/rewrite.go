@@ -84,6 +84,14 @@ func (w *writer) replace(c *astutil.Cursor) bool {
 		w.ident(n)
 	case *ast.SelectorExpr:
 		w.selector(n)
+	case *ast.BinaryExpr:
+		if e := w.unfused(n); e != nil {
+			c.Replace(e)
+		}
+	case *ast.AssignStmt:
+		if s := w.unfusedAssign(n); s != nil {
+			c.Replace(s)
+		}
 	case *ast.RangeStmt:
 		if loop := w.mapRange(n); loop != nil {
 			c.Replace(loop)

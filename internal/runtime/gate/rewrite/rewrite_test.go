@@ -85,3 +85,38 @@ func TestNoDirectives(t *testing.T) {
 		}
 	}
 }
+
+// A product and a quotient that may become part of another operation are rounded by themselves, whatever their type is called, and nothing is evaluated twice.
+func TestProductsAreRounded(t *testing.T) {
+	t.Parallel()
+	const head = "package tool\n\nimport \"recurgent\"\n\ntype (\n\tmass float64\n\tmassAgain = mass\n\twave complex64\n)\n\nfunc two() int { return 2 }\n\n"
+	for body, want := range map[string]string{
+		"func f(x, y float64) float64 { return x*y + 1 }":                               "RecurgentNativeSupport.Float64(x*y) + 1",
+		"func f(x, y float32) float32 { return 1 - x/y }":                               "1 - RecurgentNativeSupport.Float32(x/y)",
+		"func f(x mass) mass { return x * 2 * x }":                                      "RecurgentNativeSupport.Rounded(RecurgentNativeSupport.Rounded(x*2) * x)",
+		"func f(x massAgain) float64 { return float64(x * x) }":                         "float64(RecurgentNativeSupport.Rounded(x * x))",
+		"func f(x, y wave) wave { return x*y + x/y }":                                   "RecurgentNativeSupport.Product(x, y) + RecurgentNativeSupport.Quotient(x, y)",
+		"func f[T ~int | ~float64](x T) T { return x*x + 1 }":                           "RecurgentNativeSupport.Rounded(x*x) + 1",
+		"func f[T ~float32 | ~complex128](x T) T { return x/x + 1 }":                    "RecurgentNativeSupport.QuotientOf(x, x) + 1",
+		"func f[T interface{ ~int | ~int8 }](x T) T { return x*x + 1 }":                 "return x*x + 1",
+		"func f(x, y int) int { return x*y/3 + 1 }":                                     "return x*y/3 + 1",
+		"func f(x float64) float64 { const half = 1.0 / 2; return half*3.5 + x }":       "return half*3.5 + x",
+		"func f(x, y float64) float64 { x *= y + 1; return x }":                         "x = RecurgentNativeSupport.Float64(x * (y + 1))",
+		"func f(x []mass, i int) { x[i-1] /= 3 }":                                       "x[i-1] = RecurgentNativeSupport.Rounded(x[i-1] / (3))",
+		"func f(x []mass) { for x[two()] *= 3; x[0] > 1; x[two()] /= 3 {} }":            "RecurgentNativeSupport.Multiply(&x[two()], 3)",
+		"func f(x map[any]float64) { if x[two()] /= 3; x[1] > 2 {} }":                   "RecurgentNativeSupport.In(x).Divide(two(), 3)",
+		"func f(x *struct{ y wave }) { x.y *= 2 }":                                      "x.y = RecurgentNativeSupport.Product(x.y, (2))",
+		"func f(x int) int { x *= 2; return x }":                                        "x *= 2",
+		"func f(float64 int) (x float32) { type Float64 int; return x*x + x }":          "RecurgentNativeSupport.Float32(x*x) + x",
+		"var product = []float64{half * half, half}\nvar half = 0.5 + float64(two())\n": "{RecurgentNativeSupport.Float64(half * half), half}",
+		"func f(x ...float64) { x[len(x)-1] *= x[0] }":                                  "x[len(x)-1] = RecurgentNativeSupport.Float64(x[len(x)-1] * (x[0]))",
+		"func f(x map[mass]float64, y chan mass) { x[<-y*2] *= 2 }":                     "RecurgentNativeSupport.In(x).Multiply(RecurgentNativeSupport.Rounded(<-y*2), 2)",
+	} {
+		text, err := textOf(t, head+body+"\n"+run)
+		if err != nil {
+			t.Errorf("%s\ngot %v", body, err)
+		} else if code, _, _ := strings.Cut(text, "var RecurgentNativeProgram"); !strings.Contains(code, want) {
+			t.Errorf("%s\ngot %s\nwant %s", body, code, want)
+		}
+	}
+}

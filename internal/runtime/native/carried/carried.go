@@ -23,9 +23,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// Settings are environment variables of everything that compiles programs or what they are linked with: archives of other settings do not fit, and on processors that fuse
-// multiplications with additions the same program would compute other numbers.
+// Settings are environment variables of everything that compiles programs or what they are linked with: archives of other settings do not fit, and a later GOAMD64 has multiplications fused
+// with additions.
 var Settings = []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0"}
+
+// Flags are those of the compiler that what programs are linked with, and programs, must be compiled with for the processor. With Settings, no package computes other numbers than for
+// another processor. A program's own text does not depend on them (package rewrite), but what the compiler puts into it of other packages does.
+func Flags(processor string) []string {
+	if processor == "arm64" {
+		return []string{"-d=fmahash=qn"} // fuse nothing
+	}
+	return nil
+}
 
 // Support is the import path of the package that is linked into each executable with its program.
 const Support = "github.com/recurgentd/recurgentd/internal/runtime/native/support"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package narrow has nothing to do on this system, where nothing is compiled.
+// Package narrow has nothing to do on this system: it has no filters of system calls.
 package narrow
 
 // Process does nothing.

@@ -3,18 +3,25 @@
 package policy
 
 import (
-	"errors"
+	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Runner has limits only: this system has no other layer.
+// Runner has limits only: this system has no other layer, and bounds no memory.
 func Runner(_, cpu int64, _ bool) (*wire.Confinement, error) {
 	return &wire.Confinement{Limits: common(cpu), User: wire.Nobody}, nil
 }
 
-// Program fails: nothing is launched here.
-func Program(int64, int64) (*wire.Confinement, error) { return nil, errors.ErrUnsupported }
+// Program has those of a runner.
+func Program(memory, cpu int64) (*wire.Confinement, error) { return Runner(memory, cpu, false) }
 
-// Tool fails, too.
-func Tool(*wire.Tools, int64) (*wire.Confinement, error) { return nil, errors.ErrUnsupported }
+// Tool returns the limits of a compiler or linker, which writes files.
+func Tool(t *wire.Tools, _ int64) (*wire.Confinement, error) {
+	c := &wire.Confinement{User: wire.Nobody, Limits: []wire.Limit{{Resource: syscall.RLIMIT_CPU, Value: uint64(t.CPU)}, {Resource: syscall.RLIMIT_FSIZE, Value: uint64(t.File)},
+		{Resource: syscall.RLIMIT_NOFILE, Value: 64}, {Resource: syscall.RLIMIT_CORE}}}
+	if t.Background {
+		c.Priority = 19
+	}
+	return c, nil
+}

@@ -27,6 +27,7 @@ const (
 type Launch struct {
 	Confine Confinement
 	Require []string // layers without which nothing is executed
+	Path    string   // of the executable, where the system executes no descriptor; "" elsewhere
 	Args    []string // of the command line
 	Env     []string
 	Dir     int // descriptor of the working directory; 0 for the one that it has
@@ -39,6 +40,7 @@ func (l *Launch) Put(f *Builder) {
 	f.Begin(KindLaunch)
 	l.Confine.put(f)
 	f.PutStrings(l.Require)
+	f.PutString(l.Path)
 	f.PutStrings(l.Args)
 	f.PutStrings(l.Env)
 	f.PutUint(uint64(l.Dir))
@@ -49,7 +51,7 @@ func (l *Launch) Put(f *Builder) {
 // ParseLaunch returns the launch, which shares memory with the payload.
 func ParseLaunch(payload []byte) (*Launch, error) {
 	p := Parse(payload)
-	l := &Launch{Confine: *takeConfinement(&p), Require: p.TakeStrings(), Args: p.TakeStrings(), Env: p.TakeStrings()}
+	l := &Launch{Confine: *takeConfinement(&p), Require: p.TakeStrings(), Path: p.TakeString(), Args: p.TakeStrings(), Env: p.TakeStrings()}
 	l.Dir, l.Keep, l.Files = int(p.TakeUint()), int(p.TakeUint()), int(p.TakeUint())
 	if !p.End() {
 		return nil, ErrFrame

@@ -1,0 +1,131 @@
+package rewrite
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+)
+
+// Compilers for some processors compute a product and the sum that it is part of in one operation, which rounds once and gives another number than the two do. They divide by a power of
+// two as they multiply. The language forbids both where the product or quotient is converted, be it to the type that it has. So each one is: a program then computes the same everywhere.
+
+// numbers tells which kinds of numbers with fractions a type has, or a type parameter can have.
+type numbers struct{ real, complex bool }
+
+func numbersOf(t types.Type) (n numbers) {
+	switch u := types.Unalias(t).Underlying().(type) {
+	case *types.Basic:
+		return numbers{u.Info()&types.IsFloat != 0, u.Info()&types.IsComplex != 0}
+	case *types.Interface: // of a type parameter
+		for e := range u.EmbeddedTypes() {
+			n = n.or(numbersOf(e))
+		}
+	case *types.Union:
+		for term := range u.Terms() {
+			n = n.or(numbersOf(term.Type()))
+		}
+	}
+	return n
+}
+
+func (n numbers) or(m numbers) numbers { return numbers{n.real || m.real, n.complex || m.complex} }
+
+// rounds reports whether the result of an operation must be rounded by itself.
+func (n numbers) rounds(op token.Token) bool {
+	return (op == token.MUL || op == token.QUO) && (n.real || n.complex)
+}
+
+// unfused returns the expression that rounds a product or a quotient; nil for what is neither, and for constants.
+func (w *writer) unfused(e *ast.BinaryExpr) ast.Expr {
+	v := w.info.Types[e]
+	if v.Value != nil || v.Type == nil {
+		return nil
+	}
+	return w.rounded(e, v.Type)
+}
+
+// rounded returns the same for an operation whose type is known. It can be called for expressions of the text.
+func (w *writer) rounded(e *ast.BinaryExpr, t types.Type) ast.Expr {
+	n := numbersOf(t)
+	if !n.rounds(e.Op) {
+		return nil
+	}
+	operation := map[token.Token]string{token.MUL: "Product", token.QUO: "Quotient"}[e.Op]
+	basic, _ := types.Unalias(t).(*types.Basic)
+	switch {
+	case basic != nil && basic.Kind() == types.Float64:
+		return call(e, "Float64", e)
+	case basic != nil && basic.Kind() == types.Float32:
+		return call(e, "Float32", e)
+	case !n.complex:
+		return call(e, "Rounded", e)
+	case isTypeParam(t):
+		return call(e, operation+"Of", e.X, e.Y)
+	}
+	return call(e, operation, e.X, e.Y)
+}
+
+func isTypeParam(t types.Type) bool {
+	_, is := types.Unalias(t).(*types.TypeParam)
+	return is
+}
+
+// call returns a call of package support's function in the place of a node, or a conversion to its type.
+func call(in ast.Node, name string, args ...ast.Expr) *ast.CallExpr {
+	return &ast.CallExpr{Fun: &ast.Ident{NamePos: in.Pos(), Name: supportName + "." + name}, Lparen: in.Pos(), Args: args, Rparen: in.End()}
+}
+
+// unfusedAssign returns the statement that does the same as x *= y or x /= y, and rounds; nil for others.
+func (w *writer) unfusedAssign(s *ast.AssignStmt) ast.Stmt {
+	op, method := token.MUL, "Multiply"
+	switch s.Tok {
+	case token.MUL_ASSIGN:
+	case token.QUO_ASSIGN:
+		op, method = token.QUO, "Divide"
+	default:
+		return nil
+	}
+	x, y := s.Lhs[0], s.Rhs[0]
+	t := w.info.TypeOf(x)
+	if !numbersOf(t).rounds(op) {
+		return nil
+	}
+	if w.repeatable(x) {
+		value := w.rounded(&ast.BinaryExpr{X: x, OpPos: s.TokPos, Op: op, Y: &ast.ParenExpr{Lparen: y.Pos(), X: y, Rparen: y.End()}}, t)
+		return &ast.AssignStmt{Lhs: s.Lhs, TokPos: s.TokPos, Tok: token.ASSIGN, Rhs: []ast.Expr{value}}
+	}
+	if at, ok := ast.Unparen(x).(*ast.IndexExpr); ok && overMap(w.info.TypeOf(at.X)) { // an element has no address
+		elements := call(x, "In", at.X)
+		return &ast.ExprStmt{X: &ast.CallExpr{Fun: &ast.SelectorExpr{X: elements, Sel: &ast.Ident{NamePos: s.TokPos, Name: method}}, Lparen: s.TokPos, Args: []ast.Expr{at.Index, y}, Rparen: s.End()}}
+	}
+	return &ast.ExprStmt{X: call(s, method, &ast.UnaryExpr{OpPos: x.Pos(), Op: token.AND, X: x}, y)}
+}
+
+// repeatable reports whether an expression can be evaluated twice in the place of once: it calls and receives nothing.
+func (w *writer) repeatable(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident, *ast.BasicLit:
+		return true
+	case *ast.ParenExpr:
+		return w.repeatable(e.X)
+	case *ast.SelectorExpr:
+		return w.repeatable(e.X)
+	case *ast.StarExpr:
+		return w.repeatable(e.X)
+	case *ast.IndexExpr:
+		return w.repeatable(e.X) && w.repeatable(e.Index)
+	case *ast.BinaryExpr:
+		return w.repeatable(e.X) && w.repeatable(e.Y)
+	case *ast.UnaryExpr:
+		return e.Op != token.ARROW && w.repeatable(e.X)
+	case *ast.CallExpr: // a conversion, or the length of something
+		of := w.info.Types[ast.Unparen(e.Fun)]
+		return (of.IsType() || of.IsBuiltin() && w.isLength(e.Fun)) && w.repeatable(e.Args[0])
+	}
+	return false
+}
+
+func (w *writer) isLength(fun ast.Expr) bool {
+	id, ok := ast.Unparen(fun).(*ast.Ident)
+	return ok && id.Name == "len"
+}
