@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // fetchClient fetches from these hosts only.
@@ -66,7 +65,7 @@ func TestLargestBodyReachesTheProgram(t *testing.T) {
 		io.WriteString(w, strings.Repeat(r.URL.Query().Get("of"), most/8))
 	}))
 	t.Cleanup(s.Close)
-	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 	for _, of := range []string{"<a>b</a>", "plain  \n", `"quotes"`} {
 		source := program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil", s.URL+"/?of="+url.QueryEscape(of)))
 		got := p.Run(t.Context(), request(source), &fakeHost{})
@@ -76,7 +75,7 @@ func TestLargestBodyReachesTheProgram(t *testing.T) {
 	}
 }
 
-// A program has the daemon send a request again, under each engine; and a program that does not is served by the journals of before.
+// A program has the daemon send a request again; and a program that does not is served by the journals of before.
 func TestRetryFromProgram(t *testing.T) {
 	var asked atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,18 +85,16 @@ func TestRetryFromProgram(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	for _, engine := range []string{report.EngineSSA, report.EngineYaegi} {
-		p := gatePool(t, func(o *Options) { o.Engine, o.Fetch = engine, fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
-		source := program(fmt.Sprintf("r, err := call.FetchWith(recurgent.Request{URL: %q, Retry: 2})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL))
-		got := p.Run(t.Context(), request(source), &fakeHost{})
-		if said(got) != "value 200" || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Retries != 2 {
-			t.Errorf("%s: got %s, %+v, want 200 after two retries", engine, said(got), got.Effects.Fetches)
-		}
-		old := request(program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL)))
-		old.Recorded = json.RawMessage(fmt.Sprintf(`{"v":1,"asks":[{"op":"fetch","params":{"url":%q},"result":{"status":203,"header":{},"body":"","fetched_at":""}}]}`, s.URL))
-		if got := p.Run(t.Context(), old, &fakeHost{}); said(got) != "value 203" {
-			t.Errorf("%s: got %s from the journal, want 203", engine, said(got))
-		}
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	source := program(fmt.Sprintf("r, err := call.FetchWith(recurgent.Request{URL: %q, Retry: 2})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL))
+	got := p.Run(t.Context(), request(source), &fakeHost{})
+	if said(got) != "value 200" || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Retries != 2 {
+		t.Errorf("got %s, %+v, want 200 after two retries", said(got), got.Effects.Fetches)
+	}
+	old := request(program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL)))
+	old.Recorded = json.RawMessage(fmt.Sprintf(`{"v":1,"asks":[{"op":"fetch","params":{"url":%q},"result":{"status":203,"header":{},"body":"","fetched_at":""}}]}`, s.URL))
+	if got := p.Run(t.Context(), old, &fakeHost{}); said(got) != "value 203" {
+		t.Errorf("got %s from the journal, want 203", said(got))
 	}
 }
 
@@ -109,7 +106,7 @@ func TestKeptAnswerReachesTheProgram(t *testing.T) {
 		fmt.Fprint(w, asked.Add(1))
 	}))
 	t.Cleanup(s.Close)
-	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 	source := program(fmt.Sprintf("out := \"\"\n\tfor _, keep := range []bool{true, true, false} {\n\t\tr, err := call.FetchWith(recurgent.Request{URL: %q, Cache: keep})\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tout += r.Body\n\t}\n\treturn out, nil", s.URL))
 	got := p.Run(t.Context(), request(source), &fakeHost{})
 	var modes []string
@@ -131,7 +128,7 @@ func TestJournalOfPageHasItsSize(t *testing.T) {
 	page := strings.Repeat("<td>&</td>", 170_000)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, page) }))
 	t.Cleanup(s.Close)
-	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 	source := program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil", s.URL))
 	got := p.Run(t.Context(), request(source), &fakeHost{})
 	if n := len(got.Effects.Journal); got.Effects.Truncated || n < len(page) || n > len(page)+2<<10 {
