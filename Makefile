@@ -10,11 +10,8 @@ BIN   := bin/recurgentd
 # The daemon and its runners are static binaries, and the daemon carries the other.
 export CGO_ENABLED ?= 0
 
-# The Go versions that the engine knows, the newest last: docs/upgrading-go.md.
+# The Go versions whose standard library the gate knows, the newest last: docs/upgrading-go.md.
 KNOWN := go1.26.8 go1.27.2
-
-# Where Go is newer than that, the newest of them builds, tests and runs everything.
-export GOTOOLCHAIN := $(shell GO=$(GO) scripts/toolchain $(KNOWN))
 
 PACKAGES := ./...
 TIMEOUT  := 25m
@@ -86,7 +83,7 @@ fuzz: ## every fuzz target for FUZZTIME (60s) each
 bench: ## all benchmarks, one second each, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
-bench-kernels: ## programs in the engine, compiled, in yaegi and in CPython: ratios of processor time; WRITE=docs/performance.md puts the table there
+bench-kernels: ## programs as plain Go, compiled by a daemon, in yaegi and in CPython: ratios of processor time; WRITE=docs/performance.md puts the table there
 	$(GO) run ./bench/kernels -rounds $${ROUNDS:-5} $(if $(WRITE),-write $(WRITE))
 
 bench-goals: ## many tools, many owners, nested, cold and large calls, floods, many namespaces: ratios in one run; GOALS="-only floods" chooses
@@ -95,7 +92,7 @@ bench-goals: ## many tools, many owners, nested, cold and large calls, floods, m
 bench-scale: ## simulate 10 and 100 replicas on one or several databases from figures that bench/scale measured
 	$(GO) run ./bench/scale
 
-generate: ## what the gate embeds, with every Go version that the engine knows
+generate: ## what the gate embeds, with every Go version that it knows
 	@for version in $(KNOWN); do echo "go generate with $$version"; GOTOOLCHAIN=$$version $(GO) generate ./internal/runtime/gate || exit 1; done
 
 docs: ## write the generated parts of docs/

@@ -1,4 +1,4 @@
-// Command kernels compares the speed of programs in the engine with the same programs compiled by the Go toolchain, in yaegi, and with equal
+// Command kernels compares the speed of programs as a daemon compiles them with the same programs as plain Go, in yaegi, and with equal
 // programs in CPython. Run make bench-kernels, or go run ./bench/kernels -h.
 package main
 

@@ -2,11 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"testing"
-
-	runners "github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 )
 
 func TestMain(m *testing.M) {
@@ -19,7 +16,7 @@ func TestMain(m *testing.M) {
 // Every runner of this machine gives the same value for every kernel, or is known not to run it.
 func TestRunnersAgree(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
+		t.Skip("long: compiles programs with the toolchain")
 	}
 	runners, err := startAll(t.TempDir())
 	if err != nil {
@@ -62,43 +59,20 @@ func TestSame(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	runners := []*runner{{name: native}, {name: ssa}, {name: onYaegi}, {name: python}}
+	runners := []*runner{{name: native}, {name: ours}, {name: onYaegi}, {name: python}}
 	rows := []row{
-		{"one", map[string][]float64{native: {0.001, 0.002, 0.001}, ssa: {0.010, 0.040, 0.012}, onYaegi: {0.1, 0.2, 0.1}, python: {0.005, 0.005, 0.005}}},
-		{"two", map[string][]float64{native: {0.001}, ssa: {0.002}, python: {0.003}}},
+		{"one", map[string][]float64{native: {0.001, 0.002, 0.001}, ours: {0.010, 0.040, 0.012}, onYaegi: {0.1, 0.2, 0.1}, python: {0.005, 0.005, 0.005}}},
+		{"two", map[string][]float64{native: {0.001}, ours: {0.002}, python: {0.003}}},
 	}
-	const want = `| kernel | native, ms | engine | yaegi | CPython |
+	const want = `| kernel | native, ms | compiled | yaegi | CPython |
 |---|---:|---:|---:|---:|
 | one | 1.00 | 12 | 100 | 5.0 |
 | two | 1.00 | 2.0 | – | 3.0 |
 | **median** | | **7.0** | **100** | **4.0** |
 
-CPython is ahead of the engine on 1 of 2: one.
+CPython is ahead of the compiled program on 1 of 2: one.
 `
 	if got := table(rows, runners); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// BenchmarkEngine runs every kernel in the engine, at the size of the table.
-func BenchmarkEngine(b *testing.B) {
-	for _, k := range kernels {
-		b.Run(k.name, func(b *testing.B) {
-			e, err := check(k, compileSSA)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
-			run, err := runOf(e, k.n, runners.NewPace(256<<20))
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if v, err := run(); err != nil {
-					b.Fatal(fmt.Sprint(v, err))
-				}
-			}
-		})
 	}
 }

@@ -30,16 +30,14 @@ type runner struct {
 // The columns of the table. The first is what the others are compared with.
 const (
 	native  = "native"
-	tier    = "native tier"
-	ssa     = "engine"
+	ours    = "compiled"
 	onYaegi = "yaegi"
 	python  = "CPython"
 )
 
 // servers are the runners that this binary itself can be: it starts itself with the variable serveAs set to one of their names.
 var servers = map[string]func(job) (func() (any, error), error){
-	ssa:     prepareWith(compileSSA),
-	onYaegi: prepareWith(compileYaegi),
+	onYaegi: prepareYaegi(),
 }
 
 const serveAs = "KERNELS_SERVE_AS"
@@ -50,7 +48,7 @@ func startAll(dir string) ([]*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := buildTier(dir)
+	compiled, err := buildCompiled(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +59,7 @@ func startAll(dir string) ([]*runner, error) {
 	commands := []struct {
 		name string
 		cmd  *exec.Cmd
-	}{{native, exec.Command(binary)}, {tier, exec.Command(compiled)}, {ssa, exec.Command(self)}, {onYaegi, exec.Command(self)}}
+	}{{native, exec.Command(binary)}, {ours, exec.Command(compiled)}, {onYaegi, exec.Command(self)}}
 	if path, err := exec.LookPath("python3"); err == nil {
 		script, err := writePython(dir)
 		if err != nil {

@@ -85,7 +85,7 @@ func table(rows []row, runners []*runner) string {
 			}
 		}
 		b.WriteString("\n")
-		if r.ratio(python) < r.ratio(ssa) {
+		if r.ratio(python) < r.ratio(ours) {
 			ahead = append(ahead, r.kernel)
 		}
 	}
@@ -95,7 +95,7 @@ func table(rows []row, runners []*runner) string {
 	}
 	b.WriteString("\n")
 	if len(columns[python]) > 0 {
-		fmt.Fprintf(&b, "\nCPython is ahead of the engine on %d of %d", len(ahead), len(rows))
+		fmt.Fprintf(&b, "\nCPython is ahead of the compiled program on %d of %d", len(ahead), len(rows))
 		if len(ahead) > 0 {
 			b.WriteString(": " + strings.Join(ahead, ", "))
 		}

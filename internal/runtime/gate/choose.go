@@ -8,32 +8,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// Choose names the engine for a program, report.EngineSSA or report.EngineYaegi, under one of the three settings.
-func Choose(p *Program, setting string) string {
-	if setting != report.EngineSSA && WhyNotYaegi(p, setting) == "" {
-		return report.EngineYaegi
-	}
-	return report.EngineSSA
-}
-
-// WhyNotYaegi returns the first thing in the program that keeps it from yaegi under a setting, report.EngineAuto or report.EngineYaegi; "" when yaegi
-// runs it. Everything that a program is made of must be in the tables: plain of choose_plain.go and, with report.EngineYaegi, loops of choose_loops.go.
-// What is there the differential tests of gate/yaegi prove; what nobody has tried is not there.
-func WhyNotYaegi(p *Program, setting string) string {
+// WhyNotYaegi returns the first thing in the program that keeps it from yaegi; "" when yaegi runs it. Everything that a program is made of must be in the tables of
+// choose_plain.go and choose_loops.go. What is there the differential tests of gate/yaegi prove; what nobody has tried is not there.
+func WhyNotYaegi(p *Program) string {
 	u := p.Units[len(p.Units)-1]
-	rules := plain()
-	if setting == report.EngineYaegi {
-		rules = append(rules, loops()...)
-	}
-	c := &chooser{info: u.Info, pkg: u.Pkg, rules: map[reflect.Type]rule{}}
-	for _, r := range rules {
-		c.rules[r.kind] = r // a later one takes the place of an earlier one
+	c := &chooser{info: u.Info, pkg: u.Pkg, rules: map[reflect.Type]rule{}, inTurn: map[*ast.CallExpr]bool{}}
+	for _, r := range append(plain(), loops()...) {
+		c.rules[r.kind] = r
 	}
 	for _, imp := range u.Pkg.Imports() {
-		if !slices.Contains(yaegiPackages(), imp.Path()) {
+		if !slices.Contains(allow.Interpreted(), allow.SeenPath(imp.Path())) {
 			return "package " + imp.Path()
 		}
 	}
@@ -41,19 +28,16 @@ func WhyNotYaegi(p *Program, setting string) string {
 		if f.Name.Name != "tool" {
 			return "another package name"
 		}
+		c.changing = changingFunctions(u.Info, f)
 		for _, d := range f.Decls {
 			c.fun = nil
 			ast.Inspect(d, c.visit)
 		}
 		if c.why == "" && recursive(u.Info, f) {
-			return "recursion" // the other engine bounds its depth
+			return "recursion" // whose depth nothing bounds
 		}
 	}
 	return c.why
-}
-
-func yaegiPackages() []string {
-	return strings.Fields("recurgent strings strconv fmt math errors unicode unicode/utf8 regexp sort time html path net/url encoding/hex encoding/base64 encoding/json")
 }
 
 // A chooser looks at one program, node by node.
@@ -65,6 +49,9 @@ type chooser struct {
 
 	fun types.Object          // the declared function that is looked at, nil outside
 	own map[types.Object]bool // its variables that hold nothing but containers made there
+
+	changing map[types.Object]bool  // functions of the program that change what their arguments hold
+	inTurn   map[*ast.CallExpr]bool // calls beside which a statement does nothing
 }
 
 // visit judges one node, and says whether to go on.
@@ -75,6 +62,7 @@ func (c *chooser) visit(n ast.Node) bool {
 	if d, ok := n.(*ast.FuncDecl); ok {
 		c.fun, c.own = c.info.Defs[d.Name], c.ownContainers(d)
 	}
+	c.takesTurn(n)
 	c.why = c.judge(n)
 	return c.why == ""
 }

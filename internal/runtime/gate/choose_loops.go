@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// loops lists what the setting EngineYaegi adds to plain, or has in its place. Ranges over strings are not there: yaegi converts the whole
+// loops lists the kinds of nodes that loops are made of, as plain does. Ranges over strings are not there: yaegi converts the whole
 // string at each step, so that their cost grows with the square of its length.
 func loops() []rule {
 	return []rule{

@@ -3,7 +3,7 @@ package gate
 import "go/ast"
 
 // plain lists the kinds of nodes that plain programs are made of, and what yaegi gets wrong about each. A kind that is not listed
-// keeps its program from yaegi: loops, labels, function literals, channels, defer, structs.
+// keeps its program from yaegi: labels, function literals, channels, defer, structs.
 func plain() []rule { return append(plainStatements(), plainExpressions()...) }
 
 func plainStatements() []rule {
@@ -33,7 +33,6 @@ func plainStatements() []rule {
 			no("a default that is not last", earlyDefault),           // conditions after it have not been evaluated
 			no("a case with several conditions", severalConditions),  // all but the first have been passed over
 			no("constant conditions", constantCase)),
-		runs[*ast.BranchStmt](no("jumps but break", jumps)),
 		runs[*ast.ReturnStmt](
 			no("built-in calls as other than the first result", lateBuiltin), // they have gone to the first
 			no("results of operators returned as interfaces", returnsBoxed)), // comparisons crashed, signs were lost
@@ -83,11 +82,12 @@ func plainExpressions() []rule {
 			no("constant conditions", negatedConstant),
 			no("operators but - + and !", otherUnary)),
 		runs[*ast.SelectorExpr](
-			no("questions to the daemon", asksDaemon), // which a second run would ask again
+			no("questions to the daemon", asksDaemon),
 			no("method expressions", methodExpression)),
 		runs[*ast.CallExpr](
 			no("a conversion", converts),
 			no("calls of function values", callsValue),
+			no("calls whose turn in a statement matters", outOfTurn),
 			no("decoding into variables", decodes),
 			no("changes of what may be the call's input", deletesInput),
 			no("a slice appended as an element", appendsSlice),          // yaegi spreads it

@@ -125,8 +125,6 @@ func constantCase(c *chooser, n *ast.SwitchStmt) bool {
 	return n.Tag == nil && slices.ContainsFunc(n.Body.List, func(s ast.Stmt) bool { return slices.ContainsFunc(s.(*ast.CaseClause).List, c.constant) })
 }
 
-func jumps(_ *chooser, n *ast.BranchStmt) bool { return n.Label != nil || n.Tok != token.BREAK }
-
 // lateBuiltin reports whether a built-in call or a conversion is returned as other than the first result.
 func lateBuiltin(c *chooser, n *ast.ReturnStmt) bool {
 	for i, r := range n.Results {

@@ -57,7 +57,7 @@ func (c *chooser) makes(e ast.Expr, variable *ast.Ident) bool {
 }
 
 // mayChange allows changes of elements, but for those of interface type, as the call's input has them, in the function's own
-// containers alone: a run that panics is run again by the other engine, and must find the input as it was.
+// containers alone.
 func (c *chooser) mayChange(container ast.Expr) bool {
 	if elem := elemOf(c.info.TypeOf(container)); elem != nil && !types.IsInterface(elem) {
 		return true

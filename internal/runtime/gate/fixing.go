@@ -48,7 +48,7 @@ type fixing struct {
 func (g fixing) Spent() bool { return g.used()-g.began > g.opts.Deadline/4 }
 
 func (g fixing) Parse(source string) (*token.FileSet, *ast.File, error) {
-	c := &check{gate: g.Gate, source: source, fset: g.lib.programFiles()}
+	c := &check{gate: g.Gate, source: source, fset: token.NewFileSet()}
 	if r := c.boundTokens(); r != nil {
 		return nil, nil, r
 	}

@@ -105,54 +105,6 @@ func (c *check) hasAll(p allow.Package, sels map[string]bool) bool {
 	return true
 }
 
-// keepDefers gives functions with a defer within a range loop an open defer that never runs. Where the loop is over a function,
-// the loop's body becomes a function of its own that defers on behalf of the outer one, and go/ssa forgets to run what was deferred
-// when the outer function itself has none (x/tools v0.52.0).
-func (c *check) keepDefers() {
-	ast.Inspect(c.file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.FuncDecl:
-			if n.Body != nil && defersInRange(n.Body) {
-				openDefer(n.Body)
-			}
-		case *ast.FuncLit:
-			if defersInRange(n.Body) {
-				openDefer(n.Body)
-			}
-		}
-		return true
-	})
-}
-
-// defersInRange reports whether a function's own body has a defer statement within a range loop.
-func defersInRange(body *ast.BlockStmt) bool {
-	found := false
-	var walk func(n ast.Node, inLoop bool)
-	walk = func(n ast.Node, inLoop bool) {
-		ast.Inspect(n, func(m ast.Node) bool {
-			switch m := m.(type) {
-			case *ast.FuncLit:
-				return false
-			case *ast.DeferStmt:
-				found = found || inLoop
-			case *ast.RangeStmt:
-				walk(m.Body, true)
-				return false
-			}
-			return true
-		})
-	}
-	walk(body, false)
-	return found
-}
-
-func openDefer(body *ast.BlockStmt) {
-	never := &ast.BinaryExpr{X: &ast.BasicLit{Kind: token.INT, Value: "1"}, Op: token.GTR, Y: &ast.BasicLit{Kind: token.INT, Value: "2"}}
-	lit := &ast.FuncLit{Type: &ast.FuncType{Params: &ast.FieldList{}}, Body: &ast.BlockStmt{}}
-	stmt := &ast.IfStmt{Cond: never, Body: &ast.BlockStmt{List: []ast.Stmt{&ast.DeferStmt{Call: &ast.CallExpr{Fun: lit}}}}}
-	body.List = slices.Insert(body.List, 0, ast.Stmt(stmt))
-}
-
 // useVariables adds a use of each unused variable behind the statement that declares it.
 func (c *check) useVariables() {
 	unused := map[token.Pos]bool{}

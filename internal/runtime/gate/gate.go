@@ -70,12 +70,7 @@ func New(o Options) (*Gate, error) {
 
 // Check parses, type-checks and judges source. Exactly one of the results is nil. It does not panic.
 func (g *Gate) Check(source string) (*Program, *Refusal) {
-	return g.bounded(&check{gate: g, source: source, fset: g.lib.programFiles()})
-}
-
-// CheckAsWritten is Check for a program that the Go toolchain will compile: its statements stay as they are, since the toolchain orders them itself.
-func (g *Gate) CheckAsWritten(source string) (*Program, *Refusal) {
-	return g.bounded(&check{gate: g, source: source, fset: g.lib.programFiles(), asWritten: true})
+	return g.bounded(&check{gate: g, source: source, fset: token.NewFileSet()})
 }
 
 // bounded runs a check within the deadline.
@@ -126,22 +121,20 @@ func processorTime() time.Duration {
 
 // A check is one run of the gate.
 type check struct {
-	gate      *Gate
-	source    string
-	fset      *token.FileSet
-	file      *ast.File
-	local     map[string]Unit // generic packages of this program
-	order     []string
-	info      *types.Info
-	pkg       *types.Package
-	errs      []types.Error
-	faults    []fault
-	unused    []types.Error // declared and not used
-	inputs    string        // the inferred interface
-	outside   outside.Named // the hosts, writes and tools that the text names
-	asWritten bool          // for a compiler that has the toolchain's order by itself
-	moved     bool          // calls stand before their statements, in the toolchain's order
-	residue   bool          // see Program.Residue
+	gate    *Gate
+	source  string
+	fset    *token.FileSet
+	file    *ast.File
+	local   map[string]Unit // generic packages of this program
+	order   []string
+	info    *types.Info
+	pkg     *types.Package
+	errs    []types.Error
+	faults  []fault
+	unused  []types.Error // declared and not used
+	inputs  string        // the inferred interface
+	outside outside.Named // the hosts, writes and tools that the text names
+	residue bool          // see Program.Residue
 }
 
 func (c *check) run() (p *Program, r *Refusal) {
@@ -169,7 +162,7 @@ func (c *check) run() (p *Program, r *Refusal) {
 	if r := c.selectorPolicy(); r != nil {
 		return nil, r
 	}
-	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), Residue: c.residue, moved: c.moved}
+	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), Residue: c.residue}
 	p.Facts.Interface = c.inputs
 	p.Facts.Hosts, p.Facts.Writes, p.Facts.Tools = c.outside.Hosts, c.outside.Writes, c.outside.Tools
 	for _, e := range c.unused {

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"fmt"
-	"go/token"
 	"reflect"
 	"strings"
 	"testing"
@@ -49,8 +48,6 @@ func TestRefusals(t *testing.T) {
 		{"unexported field", program("", "", "_ = call.host"), InvalidCode, "call.host undefined"},
 		{"go statement", program("", "", "go func() {}()"), InvalidCode, "go statements"},
 		{"init", program("", "func init() {}", ""), InvalidCode, "init functions"},
-		{"order of evaluation", program("", "type B bool\nfunc f(bool) bool { return true }\nfunc two(B, B) {}",
-			"b := new(bool)\ng := func() B { *b = true; return true }\nx := B(*b)\nh := &x\nswitch B := 1; { case B == 1: two(*new(int) == 0 && g() == *h, true) }"), InvalidCode, "order of evaluation"},
 		{"directive", program("", "//go:linkname x runtime.x\nvar x int", ""), InvalidCode, "directives"},
 		{"no body", program("", "func f()", ""), InvalidCode, "has no body"},
 		{"no Run", "package tool\nfunc run() {}\n", InvalidCode, "no function Run"},
@@ -316,38 +313,5 @@ func TestOptions(t *testing.T) {
 	}
 	if _, r := g.Check(program("", "", "")); r == nil || !strings.Contains(r.Message, "at most 20") {
 		t.Errorf("got %+v", r)
-	}
-}
-
-// go/ssa decides by positions which types a function declares: files that are compiled together share none.
-func TestFilesShareNoPositions(t *testing.T) {
-	t.Parallel()
-	g, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The call moves before its statement, so the program is checked twice.
-	src := program("fmt maps slices", "type row chan int\nfunc next() int { return 1 }", "l := []row{nil}\nl = slices.Insert(l, 0, l...)\nn := 0\nm := map[string]int{fmt.Sprint(n): next()}\nreturn []any{maps.Keys(m) != nil, n + next(), len(l)}, nil")
-	for range 3 { // what the library reads meanwhile moves its end
-		p, r := g.Check(src)
-		if r != nil {
-			t.Fatalf("refused: %s", r.Message)
-		}
-		type span struct{ from, to token.Pos }
-		var spans []span
-		for _, u := range p.Units {
-			for _, f := range u.Files {
-				s := span{f.FileStart, f.FileEnd}
-				for _, o := range spans {
-					if s.from <= o.to && o.from <= s.to {
-						t.Errorf("%s at %v and another file at %v", f.Name.Name, s, o)
-					}
-				}
-				spans = append(spans, s)
-			}
-		}
-		if len(spans) < 4 {
-			t.Errorf("%d files: the program uses slices, maps, cmp and iter", len(spans))
-		}
 	}
 }

@@ -114,20 +114,6 @@ func (l *library) decls(path string) []genericDecl {
 	return l.generic[path]
 }
 
-// programBase is where the positions of a program begin, beyond all of the library's.
-const programBase = 1 << 30
-
-// programFiles returns the file set of one program. go/ssa decides by positions which types are declared within a function, so no two files that
-// it compiles together may share any: a type of the program would become two.
-func (l *library) programFiles() *token.FileSet {
-	if l.fset.Base() >= programBase {
-		panic("gate: the library has too many positions") // some MB are in use
-	}
-	fset := token.NewFileSet()
-	fset.AddFile("library", 1, programBase)
-	return fset
-}
-
 // load returns an allowed package as programs see it.
 func (l *library) load(path string) (*types.Package, error) {
 	if p := l.shown[path]; p != nil {

@@ -36,7 +36,6 @@ func (c *check) syntaxPolicy() *Refusal {
 	})
 	c.choosePage()
 	c.addImports()
-	c.keepDefers()
 	return nil
 }
 

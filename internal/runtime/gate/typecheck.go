@@ -3,7 +3,6 @@ package gate
 import (
 	"errors"
 	"go/ast"
-	"go/token"
 	"go/types"
 	"runtime"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/inputs"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/order"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/outside"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/residue"
 )
@@ -40,16 +38,13 @@ func (c *check) check() *Refusal {
 	if r := c.refusal(what); r != nil {
 		return r
 	}
-	if r := c.heldPolicy(); r != nil { // of the text as it is: calls that are moved are of no other types
+	if r := c.heldPolicy(); r != nil { //
 		return r
 	}
-	c.inputs = string(inputs.Of(c.file, c.info).JSON()) // of the author's text: reordering adds variables
+	c.inputs = string(inputs.Of(c.file, c.info).JSON())
 	c.outside = outside.Of(c.file, c.info)
 	c.residue = residue.Possible(c.file, c.info, c.pkg)
-	if c.asWritten {
-		return nil
-	}
-	return c.reorder()
+	return nil
 }
 
 // generics has a library that suits the program if it imports packages that are compiled from source.
@@ -66,29 +61,6 @@ func (c *check) generics() *Refusal {
 		break
 	}
 	return nil
-}
-
-// reorder rewrites the program in the compiler's order of evaluation. It comes after the other checks, whose messages refer to the original text.
-func (c *check) reorder() *Refusal {
-	lengths := c.rangeLengths()
-	changed, failure := order.Apply(c.file, c.info, c.pkg, c.source)
-	if failure != nil {
-		return c.disorder(failure.Pos)
-	}
-	if !changed && !lengths {
-		return nil
-	}
-	c.moved = true
-	c.typeCheck()
-	if len(c.errs) > 0 { // a bug in package order
-		return c.disorder(c.errs[0].Pos)
-	}
-	return nil
-}
-
-// disorder refuses a program whose order of evaluation cannot be made the compiler's, because another order would give wrong values.
-func (c *check) disorder(pos token.Pos) *Refusal {
-	return c.refuse(InvalidCode, pos, "the order of evaluation of this statement cannot be kept", "Put the results of the statement's calls into variables before it.")
 }
 
 func (c *check) typeCheck() {

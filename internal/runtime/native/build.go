@@ -24,7 +24,7 @@ const (
 	maxAbout  = 1 << 20 // bytes of what is known about a program
 )
 
-// A BuildError is a build that failed. It says nothing about the program that the engine does not know better.
+// A BuildError is a build that failed. It says nothing about the program unless the compiler refuses that.
 type BuildError struct {
 	Step string // toolchain, unpack, packages, compile or link
 	Text string // what the tool wrote, at most 4 KiB
@@ -93,6 +93,15 @@ func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest
 		return nil, &BuildError{Step: "packages", Err: errors.New("the compiled packages were changed while they were used")}
 	}
 	return b.adopt(filepath.Join(dir, "program"), digest, about)
+}
+
+// BuildMany builds one executable of many programs, by their texts, under a name in the place of a digest. It is for tests and measurements.
+func (b *Builder) BuildMany(ctx context.Context, name string, texts []string) (*Executable, error) {
+	p, err := b.shared(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.build(ctx, p, texts, name, nil)
 }
 
 func (b *Builder) checkToolchain() error {

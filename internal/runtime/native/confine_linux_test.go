@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -69,11 +71,11 @@ func TestExecutableIsConfined(t *testing.T) {
 			if err := native.AddPackages(t.Context(), b, root, c.overlay, "golang.org/x/sys/unix", probePath, nowPath, supportPath); err != nil {
 				t.Fatal(err)
 			}
-			path, err := native.BuildMany(t.Context(), b, "probes", []string{c.text})
+			x, err := b.BuildMany(t.Context(), "probes", []string{c.text})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again := wantDenied(t, p, path)[probe.Again]; again != c.again {
+			if again := wantDenied(t, p, x.Path)[probe.Again]; again != c.again {
 				t.Errorf("%s is %s, want %s", probe.Again, again, c.again)
 			}
 		})
@@ -104,9 +106,10 @@ func ownBuilder(t *testing.T) *native.Builder {
 // wantDenied runs the executable, whose value is what its probes saw, and returns that.
 func wantDenied(t *testing.T, p *sandbox.Pool, path string) (outcomes map[string]string) {
 	t.Helper()
-	got, _ := run(t, p, "probes", executable(t, path), "[]")
-	if err := json.Unmarshal([]byte(got.Value), &outcomes); err != nil {
-		t.Fatalf("%v: %s", err, got)
+	got := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: "probes", Checksum: agent.Checksum("probes")}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c",
+		Now: time.Unix(1790000000, 0), Timeout: time.Minute, Native: executable(t, path)}, host{})
+	if err := json.Unmarshal(got.Value, &outcomes); err != nil {
+		t.Fatalf("%v: %+v", err, got)
 	}
 	for name, outcome := range outcomes {
 		if !strings.HasPrefix(outcome, "denied") {

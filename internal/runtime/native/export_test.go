@@ -37,19 +37,6 @@ func SharePackages(ctx context.Context, b, from *Builder) error {
 	return b.sealPackages(to, from.packages.list)
 }
 
-// BuildMany builds one executable of many programs, by their texts, in the cache's directory.
-func BuildMany(ctx context.Context, b *Builder, name string, texts []string) (path string, err error) {
-	p, err := b.shared(ctx)
-	if err != nil {
-		return "", err
-	}
-	e, err := b.build(ctx, p, texts, name, nil)
-	if err != nil {
-		return "", err
-	}
-	return e.Path, nil
-}
-
 // AddPackages compiles more packages, of the module in the directory, for texts to import, or others in the place of those that are there. Where overlay is not "" it is the go command's
 // file of that name.
 func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths ...string) error {

@@ -3,8 +3,6 @@ package native_test
 import (
 	"strings"
 	"testing"
-
-	"github.com/recurgentd/recurgentd/internal/runtime/native"
 )
 
 // hostileTexts are what a compiler could be asked to do beside compiling. None of them can come out of package rewrite, which prints a checked syntax tree
@@ -26,7 +24,7 @@ var hostileTexts = map[string]string{
 func TestHostileTexts(t *testing.T) {
 	b, _ := builder(t)
 	for name, text := range hostileTexts {
-		_, err := native.BuildMany(t.Context(), b, "hostile", []string{text})
+		_, err := b.BuildMany(t.Context(), "hostile", []string{text})
 		if err == nil || strings.Contains(err.Error(), "root:") {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -1,5 +1,5 @@
 // Package native builds checked programs with the Go compiler that the binary carries (package carried), or with an installed Go toolchain. An executable holds one program and speaks the runner's side of
-// package wire, so that the sandbox can run it in the place of an engine runner, and gives the same bytes as the engine.
+// package wire, so that the sandbox can run it in the place of a runner.
 //
 // What is compiled is not the program's own text but the text that a runner made of it (package rewrite): clock, randomness and the order of map
 // ranges come from the call. This package parses no program. It keeps the executables in a directory, by their content, and knows nothing of when

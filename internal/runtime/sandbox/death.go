@@ -69,6 +69,8 @@ func refused(r *report.Refusal) *Failure {
 	switch r.Type {
 	case agent.ErrToolRegistry, agent.ErrDependencyPolicy, agent.ErrUnsupportedCapability:
 		f.Type = r.Type
+	case agent.ErrUnsupportedCapability:
+		f.Type, f.Ours = r.Type, true // no other text of the program would help
 	}
 	for i, line := range r.Errors[min(len(r.Errors), 1):] { // the first is the message
 		if i == maxFaults {

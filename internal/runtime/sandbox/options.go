@@ -21,7 +21,7 @@ type Options struct {
 	Blank     int    // runners kept ready for programs that have none
 	Isolation string // "program": a runner serves one program and one owner; "call": a runner serves one call
 	Require   string // the level below which New fails: "auto" (reduced on Linux, process elsewhere), "full", "reduced", "process"
-	Engine    string // what runs programs: report.EngineAuto, report.EngineSSA or report.EngineYaegi
+	Engine    string // what runners do: with report.EngineGo they check programs for a compiler, with any other setting of report.Engines yaegi runs what it can
 
 	MaxValue   int // bytes of a result
 	MaxContext int // bytes of what a call may change in its context

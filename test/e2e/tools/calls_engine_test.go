@@ -73,3 +73,32 @@ func TestNoEngine(t *testing.T) {
 		t.Errorf("%v runs counted, want none", n)
 	}
 }
+
+// A program that has to be compiled ends with the remedy where there is no compiler, however it comes to run, and the model is not asked for another.
+func TestWithoutCompiler(t *testing.T) {
+	t.Parallel()
+	closure := rig.Program("\tf := func() int { return 1 }\n\treturn f(), nil")
+	m := rig.NewModel(t, rig.Script{"runner.closure": {closure, closure}})
+	d := rig.Start(t, m, "--engine", "yaegi")
+	refused := func(how string) {
+		got := d.Call(d.Session("runner"), "closure")
+		d.WantError(got, "unsupported_capability")
+		if said := got.Outcome.ErrorMessage; !strings.Contains(said, "make build") || !strings.Contains(said, "recurgentd doctor") || got.Outcome.Retriable {
+			t.Errorf("%s: got %+v", how, got.Outcome)
+		}
+	}
+	refused("forged")
+	if n := len(m.Questions()); n != 1 {
+		t.Errorf("the model was asked %d times, want once", n)
+	}
+	args := d.Args
+	d.Args = nil
+	d.Restart()
+	d.WantValue(d.Call(d.Session("runner"), "closure"), 1.0, "")
+	d.Args = args
+	d.Restart()
+	refused("stored")
+	d.Args = nil
+	d.Restart()
+	d.WantValue(d.Call(d.Session("runner"), "closure"), 1.0, "persisted")
+}

@@ -27,7 +27,7 @@ func TestSeed000Line114Retriable(t *testing.T) {
 	reads := rig.Program("\tr, err := call.Fetch(\"" + site.URL + "\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Status >= 400 {\n\t\treturn nil, recurgent.Fail(\"fetch_failed\", \"the site is down\")\n\t}\n\treturn r.Body, nil")
 	opens := rig.Program("\tif call.Arg(0, \"wrapped\") == true {\n\t\treturn nil, fmt.Errorf(\"not yet: %w\", recurgent.FailRetriable(\"closed\", \"opens at eight\"))\n\t}\n\treturn nil, recurgent.FailRetriable(\"closed\", \"opens at eight\")", "fmt")
 	asks := rig.Program("\to := call.Tool(\"shop\").Call(\"opens\", false)\n\tif o.Retriable && call.Arg(0, \"on\") == true {\n\t\treturn nil, recurgent.FailRetriable(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)")
-	m := rig.NewModel(t, rig.Script{"shop.reads": {reads}, "shop.opens": {opens}, "shop.asks": {asks}, "shop.fails": {rig.ProgFails}, "shop.panics": {rig.ProgPanic},
+	m := rig.NewModel(t, rig.Script{"shop.reads": {reads}, "shop.opens": {opens}, "shop.closed": {rig.Program("\treturn nil, recurgent.FailRetriable(\"closed\", \"opens at eight\")")}, "shop.asks": {asks}, "shop.fails": {rig.ProgFails}, "shop.panics": {rig.ProgPanic},
 		"shop.odd": {"package tool\n\nfunc Run("}, "shop.denied": {rig.Status(http.StatusUnauthorized)},
 		"shop.broke": {openaitest.Reply{Status: http.StatusTooManyRequests, Body: `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`}}})
 	d := rig.Start(t, m, "--fetch-allow", site.Host())
@@ -44,7 +44,7 @@ func TestSeed000Line114Retriable(t *testing.T) {
 	retries(d, t, s, "panics, during the delay", d.Call(s, "panics", false), "execution", true)
 	plain := rig.Start(t, m, "--engine", "yaegi")
 	room := plain.Session("shop")
-	retries(plain, t, room, "on the other engine", plain.Call(room, "opens", false), "closed", true)
+	retries(plain, t, room, "on the other engine", plain.Call(room, "closed"), "closed", true)
 	m.Close()
 	retries(d, t, s, "the model is away", d.Call(s, "unknown"), "provider", true)
 }

@@ -13,7 +13,7 @@ import (
 // matter of TestSleep in internal/runtime/sandbox, which has a clock of its own.
 func TestSleepsInCalls(t *testing.T) {
 	t.Parallel()
-	naps := rig.Program("\tms, _ := call.Arg(0, \"ms\").(float64)\n\tbefore := time.Now()\n\ttime.Sleep(time.Duration(ms) * time.Millisecond)\n\treturn time.Since(before).Milliseconds(), nil", "time")
+	naps := rig.Program("\tms, _ := call.Arg(0, \"ms\").(float64)\n\td, err := time.ParseDuration(strconv.Itoa(int(ms)) + \"ms\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tbefore := time.Now()\n\ttime.Sleep(d)\n\treturn time.Since(before).Milliseconds(), nil", "time", "strconv")
 	for _, engine := range []string{"go", "yaegi"} {
 		m := rig.NewModel(t, rig.Script{"f.nap": {naps}})
 		d := rig.Start(t, m, "--engine", engine)

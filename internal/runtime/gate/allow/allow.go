@@ -104,6 +104,11 @@ var packages = []Package{
 	{Path: "unicode"}, {Path: "unicode/utf16"}, {Path: "unicode/utf8"},
 }
 
+// Interpreted returns the packages that a program may import which yaegi runs (package gate/yaegi), where there is no compiler.
+func Interpreted() []string {
+	return strings.Fields("recurgent strings strconv fmt math errors unicode unicode/utf8 regexp sort time html path net/url encoding/hex encoding/base64 encoding/json")
+}
+
 // Find returns the allowed package with that import path.
 func Find(path string) (Package, bool) {
 	i, found := slices.BinarySearchFunc(packages, path, func(p Package, path string) int { return strings.Compare(p.Path, path) })

@@ -77,19 +77,17 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 
 - One file, package tool, with exactly one function ` + "`" + RunForm + "`" + `.
 - No go statements, no init functions, no compiler directives, no cgo.
-- Other packages' variables may be read, not assigned to, and their address may not be taken. A program that uses what they lead to in an unusual way (a map of package xml in a variable of its own, the ranges of a table of package unicode), that keeps or changes what a library lends its methods Write, UnmarshalJSON, Format or Scan, or that imports regexp/syntax, runs in a new process for each call, which costs milliseconds, and is never compiled.
+- Other packages' variables may be read, not assigned to, and their address may not be taken. A program that uses what they lead to in an unusual way (a map of package xml in a variable of its own, the ranges of a table of package unicode), that keeps or changes what a library lends its methods Write, UnmarshalJSON, Format or Scan, or that imports regexp/syntax, runs in a new process for each call, which costs milliseconds.
 - A value of a type that no allowed package declares can be printed by fmt, as in ` + "`fmt.Sprint(err.Type)`" + ` of an error of encoding/json, and used for nothing else.
 - Package variables live for one call.
-- Statements are evaluated in the Go compiler's order, also where the language does not specify it: calls first, then reads of variables, fields and elements. A statement that the gate cannot rewrite so is refused; put its calls into variables before it. Variables that an inlined function literal changes may natively be read earlier, and of two faults in one statement another may be reported (docs/decisions/0003-gate.md, known differences). A method value of a type parameter's type is refused if a method of that name calls recover; call the method within a function literal that recovers itself.
+- Statements are evaluated in the Go compiler's order, also where the language does not specify it.
 - Ranges over maps visit keys in sorted order. A select takes the first case that is ready. What would block for ever ends the run.
 - The clock stands still during a run, but for time.Sleep, which moves it and, in live runs, waits: at most 30 s in sum a call. A sleep that cannot end in time ends the run in timeout at once. Replays, proofs and tries do not wait. Randomness comes from a seed. Both are recorded, so that a call can be repeated.
 - The model is asked through call.Ask and call.Predict alone, a few times a call, and what it answered is noted too.
 - fmt.Print and its kin print nowhere; there is no standard input.
 - ` + "`%T`" + ` and the like name types of the program as of package tool.
-- Source is at most 64 KiB, nested at most 150 brackets deep; calls are nested at most 40,000 deep.
-- A program that asks for more is refused with the limit: 8,192 types; 8,192 exported methods, each counted for its type and for the pointer to it; in both each instance of a generic type counts; 16 type arguments within each other; 1 GiB and 16,384 fields for a type;
-  4 MiB for an array or struct that is a value in a function, and 16 MiB for all of a function's; 127 parameters and results.
-- An interface type without a name may not lead back to itself through its methods.
+- Source is at most 64 KiB, nested at most 150 brackets deep.
+- Type arguments stand at most 16 deep within each other. A package variable has a type that can be written: one of a type that no package exports is refused, but for a variable of that package.
 
 What the gate corrects instead of refusing, in every program: unused imports and variables, imports that were forgotten but can only mean one allowed package, "html" where "recurgent/html" is meant, another package name.
 

@@ -1,6 +1,6 @@
-// Package diff holds the differential test: every program of the corpus is compiled natively by the Go toolchain and run through gate
-// and interpreter; values, errors with their text, and panics must be the same. The corpus is data: a difference that
-// somebody finds becomes one more entry in testdata/corpus.
+// Package diff holds the differential test of compiled programs: what the gate checks, package rewrite changes and a daemon's processes run must return
+// what the same text returns as a plain Go program. The programs are those of testdata/corpus, to which a difference that somebody finds is added, and
+// generated ones.
 package diff
 
 import (
@@ -8,92 +8,137 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"regexp"
-	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/compiled"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/corpus"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/native"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
-	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
-
-// An entry is one program of the corpus with the calls to compare. A line "//args [...]" is one call.
-type entry struct {
-	name, source string
-	calls        []string // JSON arrays
-}
 
 type result = native.Result
 
-func readCorpus(t testing.TB) []entry {
-	t.Helper()
-	all, err := corpus.Read("testdata/corpus")
+const hostSources = "../../recurgent"
+
+// The test binary is its own runner.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == wire.RunnerArg {
+		worker.EngineTested = "yes"
+		os.Exit(worker.Main())
+	}
+	code := m.Run()
+	if b, err := bench(); shared && err == nil {
+		_ = b.Close() // the tests have ended
+	}
+	os.Exit(code)
+}
+
+var (
+	shared bool // whether a test has asked for the bench
+	bench  = sync.OnceValues(func() (*compiled.Bench, error) {
+		shared = true
+		o := sandbox.DefaultOptions()
+		o.Blank, o.Native = 0, true
+		return compiled.New(o)
+	})
+)
+
+// TestDiffCorpus compares every call of programs of the corpus with its native run: one program of DIFF_EVERY, or those with names that contain one of DIFF_ONLY,
+// which has commas between them.
+func TestDiffCorpus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
+	programs, err := corpus.Read("testdata/corpus")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []entry
-	for _, e := range all {
-		out = append(out, entry{e.Name, e.Source, e.Calls})
+	compareEntries(t, sample(t, programs))
+}
+
+// sample returns the entries that run.
+func sample(t *testing.T, all []corpus.Entry) (out []corpus.Entry) {
+	t.Helper()
+	every := 10
+	if s := os.Getenv("DIFF_EVERY"); s != "" {
+		every, _ = strconv.Atoi(s)
 	}
+	only := os.Getenv("DIFF_ONLY")
+	for i, e := range all {
+		named := slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(e.Name, part) })
+		if only != "" && named || only == "" && i%every == 0 {
+			out = append(out, e)
+		}
+	}
+	t.Logf("%d of %d programs", len(out), len(all))
 	return out
 }
 
-// TestDifferential compares every call of every program of the corpus with its native run. DIFF_ONLY lists, with commas, what names of
-// the programs to run contain.
-func TestDifferential(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
-	}
-	programs := readCorpus(t)
-	if only := os.Getenv("DIFF_ONLY"); only != "" {
-		programs = slices.DeleteFunc(programs, func(e entry) bool {
-			return !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(e.name, part) })
-		})
-	}
-	want := runNatively(t, programs)
-	g, err := gate.New(gate.Options{})
+// compareEntries runs the calls of programs here and natively.
+func compareEntries(t *testing.T, programs []corpus.Entry) {
+	t.Helper()
+	want, err := native.RunEntries(t.TempDir(), hostSources, programs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range programs {
-		t.Run(e.name, func(t *testing.T) {
-			for i, got := range runHere(t, g, e) {
-				w, ok := want[got.Name]
-				if !ok {
-					t.Fatalf("call %d has no native result", i)
-				}
-				compare(t, got, w)
+	b, err := bench()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for batch := range slices.Chunk(programs, batchSize) {
+		var sources []string
+		for _, e := range batch {
+			sources = append(sources, e.Source)
+		}
+		refused, err := b.Build(t.Context(), sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range batch {
+			if refused[i] != nil {
+				t.Errorf("%s: %v", e.Name, refused[i])
+				continue
 			}
-		})
+			for k, args := range e.Calls {
+				name := fmt.Sprintf("%s#%d", e.Name, k)
+				if d := difference(runHere(t, b, e.Source, args), want[name]); d != "" {
+					t.Errorf("%s: %s", name, d)
+				}
+			}
+		}
+		if err := b.Forget(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
-func compare(t *testing.T, got, want result) {
-	t.Helper()
-	if got.Error != want.Error || got.Type != want.Type {
-		t.Errorf("%s: got error %q (%s), natively %q (%s)", got.Name, got.Error, got.Type, want.Error, want.Type)
+// difference says how what a call returned here differs from its native end; "" where it does not.
+func difference(got, want result) string {
+	switch {
+	case got.Panic != want.Panic:
+		return fmt.Sprintf("got panic %q\nnatively %q", got.Panic, want.Panic)
+	case got.Line != want.Line:
+		return fmt.Sprintf("got the panic %q in line %d\nnatively in %d", got.Panic, got.Line, want.Line)
+	case got.Error != want.Error || got.Type != want.Type:
+		return fmt.Sprintf("got error %q (%s)\nnatively %q (%s)", got.Error, got.Type, want.Error, want.Type)
+	case got.Encode != want.Encode:
+		return fmt.Sprintf("got encoding error %q\nnatively %q", got.Encode, want.Encode)
+	case !sameJSON(got.Value, want.Value):
+		return fmt.Sprintf("got another value%s", firstDifference(got.Value, want.Value))
+	case want.Panic == "" && want.Error == "" && want.Encode == "" && !sameJSON(got.Context, want.Context):
+		return fmt.Sprintf("got context %s\nnatively %s", got.Context, want.Context)
 	}
-	if got.Panic != want.Panic {
-		t.Errorf("%s: got panic %q, natively %q", got.Name, got.Panic, want.Panic)
-	}
-	if got.Encode != want.Encode {
-		t.Errorf("%s: got encoding error %q, natively %q", got.Name, got.Encode, want.Encode)
-	}
-	if !sameJSON(got.Value, want.Value) {
-		t.Errorf("%s: got value\n%s\nnatively\n%s%s", got.Name, got.Value, want.Value, firstDifference(got.Value, want.Value))
-	}
-	if !sameJSON(got.Context, want.Context) {
-		t.Errorf("%s: got context %s, natively %s", got.Name, got.Context, want.Context)
-	}
+	return ""
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -124,146 +169,46 @@ func firstDifference(a, b json.RawMessage) string {
 			}
 		}
 	}
-	return ""
+	return fmt.Sprintf("\n%.2000s\nnatively\n%.2000s", a, b)
 }
 
-// runHere runs an entry's calls through gate and interpreter.
-func runHere(t *testing.T, g *gate.Gate, e entry) []result {
+// atLine finds the line of a panic's text.
+var atLine = regexp.MustCompile(`(?s)^panic: (.*?)(?: \(program\.go:(\d+)\))?$`)
+
+// runHere runs a call of a program that was built.
+func runHere(t testing.TB, b *compiled.Bench, source, args string) (r result) {
 	t.Helper()
-	p, refusal := g.Check(e.source)
-	if refusal != nil {
-		t.Fatalf("refused: %s (%s) %q", refusal.Message, refusal.Hint, refusal.Errors)
-	}
-	c, err := interp.Compile(p)
-	if err != nil {
+	req := sandbox.Request{Now: time.Unix(1790000000, 0), Seed: 7, Timeout: time.Minute}
+	if err := json.Unmarshal([]byte(args), &req.Args); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	var out []result
-	for i, args := range e.calls {
-		call, err := newCall(args)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Begin(time.Unix(1790000000, 0), 1)
-		r := result{Name: fmt.Sprintf("%s#%d", e.name, i)}
-		value, err, panicked := c.Run(call)
+	res := b.Run(t.Context(), source, req, compiled.Host{})
+	r.Value, r.Context = res.Value, contextOf(res.Context)
+	if a := res.Authored; a != nil {
+		r.Error, r.Type = a.Message, a.Type
+	}
+	if f := res.Failure; f != nil {
+		m := atLine.FindStringSubmatch(f.Message)
+		reason, formless := strings.CutPrefix(f.Message, "the result has no JSON form: ")
 		switch {
-		case panicked != nil:
-			r.Panic = panicked.Message
-		case err != nil:
-			f := recurgent.AsFailure(err)
-			r.Error, r.Type = f.Message, f.Type
+		case m != nil:
+			r.Panic = m[1]
+			r.Line, _ = strconv.Atoi(m[2])
+		case formless:
+			r.Encode = reason
 		default:
-			raw, err := interp.Encode(value)
-			if err != nil {
-				r.Encode = err.Error()
-			}
-			r.Value = raw
+			r.Panic = fmt.Sprintf("%s (%s): %s", f.Type, f.Detail, f.Message)
 		}
-		r.Context, _ = json.Marshal(call.Context)
-		out = append(out, r)
-	}
-	if err := c.CheckTypes(); err != nil {
-		t.Errorf("after the runs: %v", err)
-	}
-	return out
-}
-
-func newCall(args string) (*recurgent.Call, error) {
-	var raw []json.RawMessage
-	if err := json.Unmarshal([]byte(args), &raw); err != nil {
-		return nil, fmt.Errorf("%s: %w", args, err)
-	}
-	return recurgent.New(recurgent.Input{Role: "tester", Method: "run", Args: raw}, host{})
-}
-
-// runNatively compiles all programs into one binary of the Go toolchain and returns the results by call.
-func runNatively(t *testing.T, corpus []entry) map[string]result {
-	t.Helper()
-	binary, err := buildNatively(t.TempDir(), corpus)
-	if err != nil {
-		t.Fatalf("the corpus does not compile natively: %v", err)
-	}
-	return runBinary(t, binary)
-}
-
-// runBinary runs what buildNatively has built and returns the results by call.
-func runBinary(t *testing.T, binary string) map[string]result {
-	t.Helper()
-	var stderr bytes.Buffer
-	run := exec.Command(binary)
-	run.Stderr = &stderr
-	data, err := run.Output()
-	if err != nil {
-		t.Fatalf("native run: %v\n%s", err, stderr.String())
-	}
-	out := map[string]result{}
-	for line := range bytes.Lines(data) {
-		var r result
-		if err := json.Unmarshal(line, &r); err != nil {
-			continue // printed by a program
-		}
-		out[r.Name] = asTool(r)
-	}
-	return out
-}
-
-var ownPath = regexp.MustCompile(`recurgent/p\d+`) // of a program's package, natively
-
-// asTool gives the program's package the path that it has here.
-func asTool(r result) result {
-	r.Value = ownPath.ReplaceAll(r.Value, []byte("tool"))
-	for _, s := range []*string{&r.Error, &r.Type, &r.Encode, &r.Panic} {
-		*s = ownPath.ReplaceAllString(*s, "tool")
 	}
 	return r
 }
 
-// buildNatively compiles all programs into one binary in dir, each a package of its own.
-func buildNatively(dir string, corpus []entry) (binary string, err error) {
-	write := func(name, text string) {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(path), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(path, []byte(text), 0o644)
-		}
+// contextOf is the context of a call that began with none.
+func contextOf(c *agent.ContextChange) json.RawMessage {
+	all := map[string]json.RawMessage{}
+	if c != nil {
+		all = c.Set
 	}
-	version := strings.TrimPrefix(strings.Fields(runtime.Version())[0], "go")
-	write("go.mod", "module recurgent\n\ngo "+version+"\n")
-	for _, pattern := range []string{"*.go", "html/*.go", "html/internal/*/*.go", "html/internal/*/*/*.go"} {
-		names, _ := filepath.Glob(filepath.Join("../../recurgent", pattern))
-		for _, name := range names {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				return "", err
-			}
-			if !strings.HasSuffix(name, "_test.go") {
-				write(strings.TrimPrefix(name, "../../recurgent/"), strings.ReplaceAll(string(text), `"`+allow.HostPath, `"`+allow.Host))
-			}
-		}
-	}
-	write("driver/main.go", native.Driver)
-	var imports, table strings.Builder
-	for i, e := range corpus {
-		write(fmt.Sprintf("p%d/program.go", i), e.source)
-		fmt.Fprintf(&imports, "\tp%d \"recurgent/p%d\"\n", i, i)
-		for j, args := range e.calls {
-			fmt.Fprintf(&table, "\t\t{%q, p%d.Run, %q},\n", fmt.Sprintf("%s#%d", e.name, j), i, args)
-		}
-	}
-	write("driver/table.go", "package main\n\nimport (\n"+imports.String()+")\n\nfunc table() []job {\n\treturn []job{\n"+table.String()+"\t}\n}\n")
-	if err != nil {
-		return "", err
-	}
-	binary = filepath.Join(dir, "native")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "./driver")
-	build.Dir = dir
-	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOPROXY=off", "GOGC=", "GODEBUG=")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return binary, nil
+	out, _ := json.Marshal(all)
+	return out
 }

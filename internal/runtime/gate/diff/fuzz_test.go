@@ -1,16 +1,17 @@
 package diff
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rewrite"
 )
 
-// FuzzGate feeds the gate whatever bytes: it neither panics nor hangs, and what it accepts compiles.
+// FuzzGate feeds the gate whatever bytes: it neither panics nor hangs, and what it accepts is rewritten.
 func FuzzGate(f *testing.F) {
 	files, err := filepath.Glob("testdata/recorded/*.txt")
 	if err != nil {
@@ -40,18 +41,15 @@ func FuzzGate(f *testing.F) {
 			}
 			return
 		}
-		c, err := interp.Compile(p)
-		if err != nil {
-			if !strings.Contains(err.Error(), "too many") && !strings.Contains(err.Error(), "too large") && !strings.Contains(err.Error(), "larger than") {
+		if _, err := rewrite.Text(p, source); err != nil {
+			if _, known := errors.AsType[rewrite.Unsupported](err); !known {
 				t.Fatalf("accepted, but: %v", err)
 			}
-			return
 		}
-		c.Close()
 	})
 }
 
-// BenchmarkGate is the gate's time for a 60-line program; BenchmarkCompile the engine's.
+// BenchmarkGate is the gate's time for a 60-line program.
 func BenchmarkGate(b *testing.B) {
 	source := benchSource(b)
 	g, err := gate.New(gate.Options{})
@@ -76,59 +74,6 @@ func BenchmarkGateFirst(b *testing.B) {
 		if _, r := g.Check(source); r != nil {
 			b.Fatal(r.Message)
 		}
-	}
-}
-
-func BenchmarkCompile(b *testing.B) {
-	source := benchSource(b)
-	g, err := gate.New(gate.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, r := g.Check(source)
-	if r != nil {
-		b.Fatal(r.Message)
-	}
-	for b.Loop() {
-		c, err := interp.Compile(p)
-		if err != nil {
-			b.Fatal(err)
-		}
-		c.Close()
-	}
-}
-
-func BenchmarkRun(b *testing.B) {
-	g, err := gate.New(gate.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	const head = "package tool\nimport \"recurgent\"\nfunc Run(call *recurgent.Call) (any, error) {\n"
-	for name, body := range map[string]string{
-		"empty":  "return 1, nil",
-		"loop1M": "n := 0\nfor i := 0; i < 1000000; i++ { n += i % 7 }\nreturn n, nil",
-		"calls":  "var fib func(int) int\nfib = func(n int) int { if n < 2 { return n }; return fib(n-1) + fib(n-2) }\nreturn fib(20), nil",
-		"maps":   "m := map[string]int{}\nfor i := range 10000 { m[string(rune('a'+i%26))] += i }\nreturn len(m), nil",
-	} {
-		b.Run(name, func(b *testing.B) {
-			p, r := g.Check(head + body + "\n}\n")
-			if r != nil {
-				b.Fatal(r.Message)
-			}
-			c, err := interp.Compile(p)
-			if err != nil {
-				b.Fatal(err)
-			}
-			call, err := newCall("[]")
-			if err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				if _, _, panicked := c.Run(call); panicked != nil {
-					b.Fatal(panicked.Message)
-				}
-			}
-		})
 	}
 }
 

@@ -2,19 +2,20 @@ package diff
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"reflect"
 	"testing"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/compiled"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 type task struct {
 	ID, Role, Method string
-	Context          map[string]any
+	Context          map[string]json.RawMessage
 	Calls            []struct {
 		Args   []json.RawMessage
 		Kwargs map[string]json.RawMessage
@@ -23,7 +24,10 @@ type task struct {
 }
 
 // The thirty recorded programs serve all their calls, in order and in one session.
-func TestRecordedPrograms(t *testing.T) {
+func TestDiffRecorded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
 	data, err := os.ReadFile("testdata/recorded.json")
 	if err != nil {
 		t.Fatal(err)
@@ -35,68 +39,66 @@ func TestRecordedPrograms(t *testing.T) {
 	if len(tasks) != 30 {
 		t.Fatalf("got %d tasks, want 30", len(tasks))
 	}
-	g, err := gate.New(gate.Options{})
+	b, err := bench()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, task := range tasks {
+	sources := make([]string, len(tasks))
+	for i, task := range tasks {
+		source, err := os.ReadFile("testdata/recorded/" + task.ID + ".go.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources[i] = string(source)
+	}
+	refused, err := b.Build(t.Context(), sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, task := range tasks {
 		t.Run(task.ID, func(t *testing.T) {
-			source, err := os.ReadFile("testdata/recorded/" + task.ID + ".go.txt")
-			if err != nil {
-				t.Fatal(err)
+			if refused[i] != nil {
+				t.Fatal(refused[i])
 			}
-			serveTask(t, g, task, string(source))
+			serveTask(t, b, task, sources[i])
 		})
 	}
 }
 
-func serveTask(t *testing.T, g *gate.Gate, task task, source string) {
-	p, refusal := g.Check(source)
-	if refusal != nil {
-		t.Fatalf("refused: %+v", refusal)
-	}
-	c, err := interp.Compile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	context := task.Context
+func serveTask(t *testing.T, b *compiled.Bench, task task, source string) {
+	kept := map[string]json.RawMessage{}
+	maps.Copy(kept, task.Context)
 	history := []recurgent.Record{}
 	for i, call := range task.Calls {
-		in, err := recurgent.New(recurgent.Input{Role: task.Role, Method: task.Method, Args: call.Args, Kwargs: call.Kwargs, Context: context}, host{history})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Begin(time.Unix(1790000000, 0), uint64(i))
-		value, err, panicked := c.Run(in)
-		if panicked != nil {
-			t.Errorf("call %d: panic: %+v", i, panicked)
-			continue
-		}
+		kwargs, _ := json.Marshal(call.Kwargs)
+		var named map[string]any
+		_ = json.Unmarshal(kwargs, &named) // it was made from that
+		past, _ := json.Marshal(history)
+		req := sandbox.Request{Args: call.Args, Kwargs: kwargs, Context: kept, Now: time.Unix(1790000000, 0), Seed: uint64(i), Timeout: time.Minute}
+		res := b.Run(t.Context(), source, req, compiled.Host{Past: past})
 		if want, isError := wantsError(call.Expect); isError {
-			if err == nil {
-				t.Errorf("call %d: got %v, want the error %v", i, value, want)
+			if res.Authored == nil {
+				t.Errorf("call %d: got %s %+v, want the error %v", i, res.Value, res.Failure, want)
 			}
 			continue
 		}
-		if err != nil {
-			t.Errorf("call %d: error %v", i, err)
-			continue
-		}
-		raw, err := interp.Encode(value)
-		if err != nil {
-			t.Errorf("call %d: encode: %v", i, err)
-			continue
-		}
 		var got any
-		json.Unmarshal(raw, &got)
-		if !reflect.DeepEqual(got, call.Expect) {
-			t.Errorf("call %d: got %s, want %v", i, raw, call.Expect)
+		if res.Value == nil || json.Unmarshal(res.Value, &got) != nil || !reflect.DeepEqual(got, call.Expect) {
+			t.Errorf("call %d: got %s %+v %+v, want %v", i, res.Value, res.Authored, res.Failure, call.Expect)
+			continue
 		}
-		context = in.Context
-		history = append(history, recurgent.Record{Role: task.Role, MethodName: task.Method, Args: in.Args, Kwargs: in.Kwargs,
+		res.Context.Apply(kept)
+		history = append(history, recurgent.Record{Role: task.Role, MethodName: task.Method, Args: decoded(call.Args), Kwargs: named,
 			OutcomeSummary: map[string]any{"status": "ok", "ok": true}, Seq: i + 1, Speaker: "user"})
 	}
+}
+
+func decoded(list []json.RawMessage) []any {
+	out := make([]any, len(list))
+	for i, raw := range list {
+		_ = json.Unmarshal(raw, &out[i]) // of the test's own data, which was decoded before
+	}
+	return out
 }
 
 // wantsError reports whether the expectation is an authored error: {"error": type}.
@@ -107,18 +109,4 @@ func wantsError(expect any) (any, bool) {
 	}
 	e, ok := m["error"]
 	return e, ok
-}
-
-// host answers a program's questions about its session; there is nothing else here.
-type host struct{ history []recurgent.Record }
-
-func (h host) Ask(op string, params, result any) error {
-	if op != "history" {
-		return &recurgent.Failure{Type: "denied", Message: "no " + op + " here"}
-	}
-	data, err := json.Marshal(h.history)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, result)
 }

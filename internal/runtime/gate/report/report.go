@@ -13,11 +13,12 @@ const (
 	InvalidCode      = "invalid_code"
 	ToolRegistry     = "tool_registry_violation"
 	DependencyPolicy = "dependency_policy_violation"
+	Unsupported      = "unsupported_capability" // nothing is wrong with the program: what it needs is not there
 )
 
 // A Refusal says why a program may not run, in words that the model which wrote it can follow.
 type Refusal struct {
-	Type    string   `json:"type"` // invalid_code, tool_registry_violation or dependency_policy_violation
+	Type    string   `json:"type"` // invalid_code, tool_registry_violation, dependency_policy_violation or unsupported_capability
 	Message string   `json:"message"`
 	Line    int      `json:"line,omitempty"` // of the first fault, 1-based; 0 where there is no one place
 	Column  int      `json:"column,omitempty"`
@@ -118,12 +119,12 @@ func (f *Fixed) Refusal() *Refusal {
 	return r
 }
 
-// Engines, and the settings that say which programs each runs.
+// Engines, and the settings that choose one.
 const (
-	EngineAuto  = "auto"  // yaegi runs plain programs without loops, ssa all others
-	EngineSSA   = "ssa"   // ssa runs everything
-	EngineYaegi = "yaegi" // yaegi runs plain programs, loops included, ssa all others
+	EngineAuto  = "auto"  // go where there is a compiler, else yaegi
 	EngineGo    = "go"    // the Go compiler makes an executable of each program
+	EngineYaegi = "yaegi" // an interpreter runs plain programs, and others are refused
+	EngineSSA   = "ssa"   // an earlier name of go; in entries of before, an interpreter
 )
 
 // Engines returns the settings.

@@ -79,7 +79,7 @@ func (w *writer) setters(spec *ast.ValueSpec, names map[*types.Var]string) []ast
 		if len(spec.Values) < len(spec.Names) {
 			vars = spec.Names
 		}
-		w.refuseMixed(value)
+		w.takeTurns(value)
 		at := value.Pos()
 		assign := &ast.AssignStmt{TokPos: at, Tok: token.ASSIGN, Rhs: []ast.Expr{value}}
 		for _, v := range vars {
@@ -92,14 +92,14 @@ func (w *writer) setters(spec *ast.ValueSpec, names map[*types.Var]string) []ast
 	return out
 }
 
-// refuseMixed refuses a value with a literal that calls functions of the program beside reading variables: the compiler evaluates it in another order
-// when it initialises a package than when it assigns.
-func (w *writer) refuseMixed(value ast.Expr) {
+// takeTurns keeps the order in which the parts of literals are evaluated that call functions of the program beside reading variables: the compiler evaluates one part after
+// the other where it initialises a package, and calls first where it assigns.
+func (w *writer) takeTurns(value ast.Expr) {
 	ast.Inspect(value, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.CompositeLit); ok {
-			calls, reads := w.mixture(lit)
-			if calls && reads {
-				w.refuse("a package variable has a literal whose parts depend on the order of evaluation")
+			if calls, reads := w.mixture(lit); calls && reads {
+				w.partsInTurn(lit)
+				return false
 			}
 		}
 		_, body := n.(*ast.FuncLit)
@@ -107,9 +107,43 @@ func (w *writer) refuseMixed(value ast.Expr) {
 	})
 }
 
-// mixture reports whether a literal calls functions of the program, and whether it reads variables.
-func (w *writer) mixture(lit *ast.CompositeLit) (calls, reads bool) {
-	ast.Inspect(lit, func(n ast.Node) bool {
+// partsInTurn makes a call of each part of a literal that reads, since calls take turns.
+func (w *writer) partsInTurn(lit *ast.CompositeLit) {
+	_, isMap := w.info.TypeOf(lit).Underlying().(*types.Map)
+	for i, part := range lit.Elts {
+		if kv, ok := part.(*ast.KeyValueExpr); ok {
+			kv.Value = w.inTurn(kv.Value, isMap)
+			if isMap {
+				kv.Key = w.inTurn(kv.Key, isMap)
+			}
+			continue
+		}
+		lit.Elts[i] = w.inTurn(part, false)
+	}
+}
+
+// inTurn is one part. Within a literal the parts take turns too, but in an entry of a map, which the compiler assigns.
+func (w *writer) inTurn(part ast.Expr, entry bool) ast.Expr {
+	inner := ast.Unparen(part)
+	if and, ok := inner.(*ast.UnaryExpr); ok && and.Op == token.AND {
+		inner = ast.Unparen(and.X)
+	}
+	calls, reads := w.mixture(part)
+	if lit, ok := inner.(*ast.CompositeLit); ok && (!entry || !calls || lit.Type == nil) {
+		if !entry || !calls {
+			w.partsInTurn(lit)
+		}
+		return part
+	}
+	if tv := w.info.Types[part]; tv.Value != nil || tv.IsNil() || tv.Type == nil || !reads {
+		return part
+	}
+	return &ast.CallExpr{Fun: &ast.Ident{NamePos: part.Pos(), Name: supportName + ".Value"}, Lparen: part.Pos(), Args: []ast.Expr{w.settled(part)}, Rparen: part.End()}
+}
+
+// mixture reports whether an expression calls functions of the program, and whether it reads variables.
+func (w *writer) mixture(e ast.Expr) (calls, reads bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
 			return false

@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-// mapRange returns the loop that visits a map's keys in the engine's order; nil for a range over anything else.
+// mapRange returns the loop that visits a map's keys in their order; nil for a range over anything else.
 func (w *writer) mapRange(s *ast.RangeStmt) ast.Stmt {
 	if !overMap(w.info.TypeOf(s.X)) {
 		return nil

@@ -2,8 +2,8 @@ package rewrite
 
 import "go/types"
 
-// replaced names what package support has in the place of a package's names: what the engine replaces too (symbols.Natives), and the functions
-// of package maps that range over maps.
+// replaced names what package support has in the place of a package's names: what reads the clock, randomness or a terminal, and the functions of package maps that range over
+// maps.
 var replaced = map[string]map[string]string{
 	"time":        {"Now": "Now", "Since": "Since", "Until": "Until", "Sleep": "Sleep", "LoadLocation": "LoadLocation"},
 	"crypto/rand": {"Read": "Read", "Text": "Text", "Reader": "Reader"},

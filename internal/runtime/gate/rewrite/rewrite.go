@@ -1,8 +1,8 @@
-// Package rewrite makes of a checked program the text that a Go toolchain compiles for a native executable. The text calls package support where
-// the engine gives programs something of its own: clock, randomness, the order of map ranges, a terminal that is none. Package variables are
-// initialised by a function, at the start of each run. Lines are reported as in the source.
+// Package rewrite makes of a checked program the text that the Go compiler compiles. The text calls package support where a run must follow the call alone: for
+// the clock, randomness, the order of map ranges, and a terminal that is none. Package variables are initialised by a function, at the start of each run. Lines are
+// reported as in the source.
 //
-// What the engine does in its own way and the text cannot, it refuses: such a program runs on the engine.
+// The few programs whose text cannot say what they mean are refused.
 package rewrite
 
 import (
@@ -77,7 +77,7 @@ func (w *writer) refuse(why string) {
 	}
 }
 
-// replace puts the engine's own in place of a node.
+// replace puts what depends on the call alone in the place of a node.
 func (w *writer) replace(c *astutil.Cursor) bool {
 	switch n := c.Node().(type) {
 	case *ast.Ident:
@@ -114,7 +114,7 @@ func (w *writer) ident(id *ast.Ident) {
 	}
 }
 
-// selector replaces a name of a package that the engine replaces, too.
+// selector replaces a name of another package.
 func (w *writer) selector(s *ast.SelectorExpr) {
 	x, ok := s.X.(*ast.Ident)
 	if !ok {

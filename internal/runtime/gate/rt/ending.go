@@ -12,7 +12,7 @@ import (
 
 // A Panic is a run that ended in a panic.
 type Panic struct {
-	Class   string // "runtime error", "error", "fatal error", ClassFailure, ClassInput, or the type of the panic's value
+	Class   string // "runtime error", "error", ClassFailure, ClassInput, or the type of the panic's value
 	Message string // as Go prints it after "panic: ", at most 4 KiB
 	Line    int    // of the program, 0 when unknown
 }
@@ -31,16 +31,6 @@ type Failure struct {
 
 func (f *Failure) Error() string { return "the engine failed: " + f.Why }
 
-// A Fatal is what natively ends the process, as an error and as a panic's value.
-type Fatal string
-
-func (f Fatal) Error() string { return string(f) }
-
-// A Limit says what a program asks too much of, as an error and as a panic's value.
-type Limit string
-
-func (l Limit) Error() string { return string(l) }
-
 // PanicOf returns what a panic with the value r says, without trusting its methods. It has no line.
 func PanicOf(r any) (p *Panic) {
 	p = &Panic{}
@@ -51,12 +41,8 @@ func PanicOf(r any) (p *Panic) {
 		p.Message = clip(p.Message)
 	}()
 	switch r := r.(type) {
-	case Fatal:
-		p.Class, p.Message = "fatal error", string(r)
 	case *Failure:
 		p.Class, p.Message = ClassFailure, r.Why
-	case Limit:
-		p.Class, p.Message = ClassFailure, string(r)
 	case *recurgent.Mismatch:
 		p.Class, p.Message = ClassInput, r.Message
 	case runtime.Error:

@@ -1,11 +1,8 @@
-// Package symbols maps the names of the allowed packages to what they are at run time: functions, variables and types of
+// Package symbols maps the names of the packages that yaegi may give programs to what they are at run time: functions, variables and types of
 // the binary itself. The tables are generated from the list in package allow.
 package symbols
 
-import (
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
-	_ "github.com/recurgentd/recurgentd/internal/runtime/gate/goversion" // says so when the Go version is not known
-)
+import "github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 
 // Table returns the names of an allowed package: a func for a function, a pointer for a variable, a reflect.Type
 // for a type. Hidden names and generic ones are missing. It returns nil for a package without a table.

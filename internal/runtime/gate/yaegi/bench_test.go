@@ -1,11 +1,11 @@
-package yaegi
+package yaegi_test
 
 import (
 	"encoding/json"
 	"testing"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -23,51 +23,30 @@ func Run(call *recurgent.Call) (any, error) {
 }
 `
 
-// A warm call of a small program on either engine (docs/decisions/0007-two-engines.md has the figures).
+// A warm call of a small program.
 func BenchmarkWarm(b *testing.B) {
-	p := check(b, arithmetic)
-	y, err := Compile(p)
+	c, err := yaegi.Compile(check(b, arithmetic))
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := interp.Compile(p)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Close()
 	call, err := recurgent.New(recurgent.Input{Args: []json.RawMessage{[]byte("2"), []byte("3")}}, nobody{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, e := range map[string]engine{"yaegi": y, "ssa": s} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				e.Begin(time.Time{}, 1)
-				if v, err, p := e.Run(call); v != 7.0 || err != nil || p != nil {
-					b.Fatal(v, err, p)
-				}
-			}
-		})
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Begin(time.Time{}, 1)
+		if v, err, p := c.Run(call); v != 7.0 || err != nil || p != nil {
+			b.Fatal(v, err, p)
+		}
 	}
 }
 
 func BenchmarkCompile(b *testing.B) {
 	p := check(b, arithmetic)
-	b.Run("yaegi", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := Compile(p); err != nil {
-				b.Fatal(err)
-			}
+	for b.Loop() {
+		if _, err := yaegi.Compile(p); err != nil {
+			b.Fatal(err)
 		}
-	})
-	b.Run("ssa", func(b *testing.B) {
-		for b.Loop() {
-			c, err := interp.Compile(p)
-			if err != nil {
-				b.Fatal(err)
-			}
-			c.Close()
-		}
-	})
+	}
 }

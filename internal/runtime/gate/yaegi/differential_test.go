@@ -1,18 +1,21 @@
-package yaegi
+package yaegi_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/compiled"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
 // generatedCalls is what every generated program is called with.
@@ -36,20 +39,38 @@ func generatedCalls(t testing.TB) []recurgent.Input {
 	return out
 }
 
-// TestDifferentialPlain runs generated programs on both engines, wherever gate.Choose gives them to yaegi: those without loops, and, as
-// the setting "yaegi" has it, those with loops. YAEGI_PROGRAMS says how many of each, YAEGI_SEED where to begin. A difference is shown
-// with the smallest program that has it.
-func TestDifferentialPlain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
+// The test binary is its own runner.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == wire.RunnerArg {
+		os.Exit(worker.Main())
 	}
-	for _, setting := range []string{report.EngineAuto, report.EngineYaegi} {
-		t.Run(setting, func(t *testing.T) { differential(t, setting) })
+	code := m.Run()
+	if b, err := bench(); shared && err == nil {
+		_ = b.Close() // the tests have ended
 	}
+	os.Exit(code)
 }
 
-func differential(t *testing.T, setting string) {
-	count, first := 300, uint64(1)
+var (
+	shared bool // whether a test has asked for the bench
+	bench  = sync.OnceValues(func() (*compiled.Bench, error) {
+		shared = true
+		o := sandbox.DefaultOptions()
+		o.Blank, o.Native = 0, true
+		return compiled.New(o)
+	})
+)
+
+// batchSize is how many programs one executable holds.
+const batchSize = 50
+
+// TestDiffPlain runs generated programs on yaegi, wherever the gate lets it, and compiled. YAEGI_PROGRAMS says how many, YAEGI_SEED where to begin. A difference is
+// shown with the smallest program that has it.
+func TestDiffPlain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
+	count, first := 100, uint64(1)
 	if s := os.Getenv("YAEGI_PROGRAMS"); s != "" {
 		count, _ = strconv.Atoi(s)
 	}
@@ -61,80 +82,86 @@ func differential(t *testing.T, setting string) {
 		t.Fatal(err)
 	}
 	calls := generatedCalls(t)
-	reasons, refused, ran, differ := map[string]int{}, 0, 0, 0
-	for seed := first; seed < first+uint64(count); seed++ {
-		source := generate(seed, setting == report.EngineYaegi)
+	runs := func(source string) bool {
 		p, refusal := g.Check(source)
-		if refusal != nil {
-			refused++
-			if os.Getenv("YAEGI_SHOW") != "" {
-				t.Logf("seed %d: %s %q\n%s", seed, refusal.Message, refusal.Errors, source)
-			}
-			continue
-		}
-		if why := gate.WhyNotYaegi(p, setting); why != "" {
-			reasons[why]++
-			continue
-		}
-		ran++
-		if d := difference(t, p, calls); d != "" {
-			differ++
-			if strings.Contains(d, "does not end") {
-				t.Fatalf("seed %d: %s\n%s", seed, d, source)
-			}
-			small := reduce(source, func(s string) bool {
-				p, refusal := g.Check(s)
-				return refusal == nil && gate.WhyNotYaegi(p, setting) == "" && difference(t, p, calls) != ""
-			})
-			p, _ := g.Check(small)
-			t.Errorf("seed %d: %s\n%s", seed, difference(t, p, calls), small)
-			if differ >= 12 {
-				break
-			}
-		}
+		return refusal == nil && gate.WhyNotYaegi(p) == ""
 	}
-	t.Logf("%d programs run, %d refused, on ssa: %v", ran, refused, reasons)
+	ran, differ := 0, 0
+	var batch []program
+	for seed := first; seed < first+uint64(count) && differ < 12; seed++ {
+		if source := generate(seed, seed%2 == 0); runs(source) {
+			batch = append(batch, program{fmt.Sprintf("seed %d", seed), source, calls})
+		}
+		if len(batch) < batchSize && seed+1 < first+uint64(count) {
+			continue
+		}
+		ran += len(batch)
+		for i, d := range differences(t, batch) {
+			if d == "" {
+				continue
+			}
+			differ++
+			small := batch[i]
+			small.source = reduce(small.source, func(s string) bool {
+				return runs(s) && differences(t, []program{{small.name, s, calls}})[0] != ""
+			})
+			t.Errorf("%s: %s\nmade small: %s\n%s", small.name, d, differences(t, []program{small})[0], small.source)
+		}
+		batch = nil
+	}
+	t.Logf("%d of %d programs run", ran, count)
 }
 
-// difference runs a program's calls twice over on both engines and returns the first that ends in two ways.
-func difference(t testing.TB, p *gate.Program, calls []recurgent.Input) string {
-	c, err := Compile(p)
+// differences runs the calls of programs twice over on yaegi and compiled, and returns for each the first that ends in two ways; "" where none does.
+func differences(t testing.TB, programs []program) []string {
+	t.Helper()
+	b, err := bench()
 	if err != nil {
-		return "" // the runner gives what yaegi refuses to the other engine
+		t.Fatal(err)
 	}
-	defer c.Close()
-	s, err := interp.Compile(p)
+	out := make([]string, len(programs))
+	for start := 0; start < len(programs); start += batchSize {
+		batch := programs[start:min(start+batchSize, len(programs))]
+		var sources []string
+		for _, p := range batch {
+			sources = append(sources, p.source)
+		}
+		refused, err := b.Build(t.Context(), sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range batch {
+			if refused[i] != nil {
+				out[start+i] = "it is not compiled: " + refused[i].Error()
+				continue
+			}
+			out[start+i] = difference(t, b, p)
+		}
+		if err := b.Forget(); err != nil {
+			t.Error(err)
+		}
+	}
+	return out
+}
+
+func difference(t testing.TB, b *compiled.Bench, p program) string {
+	c, err := yaegi.Compile(check(t, p.source))
 	if err != nil {
-		return "ssa: " + err.Error()
+		return "" // the runner refuses it
 	}
-	defer s.Close()
-	for range 2 {
-		for i, in := range calls {
-			var got, want end
-			done := make(chan struct{})
-			go func() { defer close(done); got = run(t, c, in) }()
+	for round := range 2 {
+		for i, in := range p.calls {
+			got := make(chan end, 1)
+			go func() { got <- run(t, c, in) }()
 			select {
-			case <-done:
+			case got := <-got:
+				if want := runCompiled(t, b, p.source, in); got != want {
+					return fmt.Sprintf("round %d, call %d: got %+v\nwant %+v", round, i, got, want)
+				}
 			case <-time.After(time.Minute):
 				return "yaegi does not end"
-			}
-			if want = run(t, s, in); got != want {
-				return fmt.Sprintf("call %d: got %+v\nwant %+v", i, got, want)
-			}
-			if c.retold != (want.Panic != "") {
-				return fmt.Sprintf("call %d: yaegi alone panics: %v", i, c.why(t, in))
 			}
 		}
 	}
 	return ""
-}
-
-// why returns what a run panics with in this interpreter.
-func (c *Compiled) why(t testing.TB, in recurgent.Input) any {
-	call, err := recurgent.New(in, nobody{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, r, _ := c.once(call)
-	return r
 }

@@ -1,4 +1,4 @@
-package yaegi
+package yaegi_test
 
 // native writes what only host values do.
 func (g *generator) native() {

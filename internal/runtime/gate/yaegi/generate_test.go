@@ -1,4 +1,4 @@
-package yaegi
+package yaegi_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A generator writes random plain programs: typed, ending, without anything that gate.Choose keeps from yaegi as such. The same
+// A generator writes random plain programs: typed, ending, without anything that gate.WhyNotYaegi keeps from yaegi as such. The same
 // seed writes the same program. Every variable ends in the returned value, so that a wrong one is seen.
 type generator struct {
 	*rand.Rand

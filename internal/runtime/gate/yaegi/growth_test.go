@@ -1,4 +1,4 @@
-package yaegi
+package yaegi_test
 
 import (
 	"fmt"
@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 )
 
-// What the loops of the setting "yaegi" allocate grows as natively: with n doubled it at most doubles, with some room for what grows in steps. Where yaegi copies
+// What loops allocate grows as natively: with n doubled it at most doubles, with some room for what grows in steps. Where yaegi copies
 // a whole text or slice at each step, it grows four times.
 func TestLoopsGrowAsNatively(t *testing.T) {
 	const n = 1024
@@ -38,11 +38,8 @@ func TestLoopsGrowAsNatively(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := check(t, fmt.Sprintf("package tool\n\nfunc add(a, b int) int { return a + b }\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tsize, ok := call.Arg(0, \"n\").(float64)\n\tif !ok {\n\t\treturn nil, nil\n\t}\n\tn := int(size)\n\tx := 0\n%s\n\treturn add(x, n), nil\n}\n", body))
-			if why := gate.WhyNotYaegi(p, report.EngineYaegi); why != "" {
+			if why := gate.WhyNotYaegi(p); why != "" {
 				t.Fatalf("not on yaegi: %s", why)
-			}
-			if why := gate.WhyNotYaegi(p, report.EngineAuto); why == "" {
-				t.Error("on yaegi without the setting")
 			}
 			one, two := allocated(t, p, n), allocated(t, p, 2*n)
 			if grown := float64(two) / float64(max(one, 32<<10)); grown > 2.5 {
@@ -54,11 +51,10 @@ func TestLoopsGrowAsNatively(t *testing.T) {
 
 // allocated returns how many bytes a run with n allocates.
 func allocated(t *testing.T, p *gate.Program, n int) uint64 {
-	c, err := Compile(p)
+	c, err := yaegi.Compile(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
 	pr := program{}
 	pr.add(t, fmt.Sprintf("[%d]", n))
 	run(t, c, pr.calls[0])
@@ -66,20 +62,18 @@ func allocated(t *testing.T, p *gate.Program, n int) uint64 {
 	runtime.ReadMemStats(&before)
 	out := run(t, c, pr.calls[0])
 	runtime.ReadMemStats(&after)
-	if out.Error != "" || out.Panic != "" || c.retold {
+	if out.Error != "" || out.Panic {
 		t.Fatalf("%+v", out)
 	}
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Ranges over strings stay with the other engine under every setting: here each step would convert the whole string.
+// Ranges over strings are not run: here each step would convert the whole string.
 func TestRangesOverStringsStayAway(t *testing.T) {
 	for _, loop := range []string{"for _, r := range s { n += int(r) }", "for i := range s { n += i }", "for i, r := range s { n += i + int(r) }", "for range s { n++ }"} {
 		p := check(t, "package tool\n\nfunc Run(call *recurgent.Call) (any, error) {\n\ts := \"ab\"\n\tn := 0\n"+loop+"\n\treturn n + len(s), nil\n}\n")
-		for _, setting := range report.Engines() {
-			if got := gate.Choose(p, setting); got != report.EngineSSA {
-				t.Errorf("%s: on %s with %s", loop, got, setting)
-			}
+		if gate.WhyNotYaegi(p) == "" {
+			t.Errorf("%s is run", loop)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package yaegi
+package yaegi_test
 
 // A plainProgram is a body of Run, with functions that it uses, and calls. Forgotten imports are added by the gate.
 type plainProgram struct {
@@ -6,7 +6,7 @@ type plainProgram struct {
 	args                []string // JSON arrays
 }
 
-// plainPrograms is table data: what was found to differ between the engines is one more row, and one more thing that gate.Choose
+// plainPrograms is table data: what was found to differ from the compiled program is one more row, and one more thing that gate.WhyNotYaegi
 // keeps from yaegi.
 func plainPrograms() []plainProgram {
 	num := []string{`[7,2]`, `[0.5,-3]`, `[1e9,0]`, `["x",1]`, `[]`}

@@ -1,4 +1,4 @@
-package yaegi
+package yaegi_test
 
 import (
 	"go/ast"

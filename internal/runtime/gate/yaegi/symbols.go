@@ -44,8 +44,8 @@ func exports(p *gate.Program, env *rt.Env) (yaegi.Exports, error) {
 
 // symbolOf returns a name as the interpreter wants it: a variable as a copy that can be addressed, a type as a nil pointer to
 // it, an untyped constant as a constant.Value.
-func symbolOf(obj types.Object, path string, replaced *symbols.Natives) (reflect.Value, error) {
-	if v, ok := replaced.Find(path, obj.Name()); ok {
+func symbolOf(obj types.Object, path string, replaced symbols.Natives) (reflect.Value, error) {
+	if v, ok := replaced[path+"."+obj.Name()]; ok {
 		return variable(obj, v), nil
 	}
 	if c, ok := obj.(*types.Const); ok {

@@ -1,5 +1,5 @@
 // Package yaegi runs checked programs with the interpreter github.com/traefik/yaegi. It is for the programs that
-// gate.Choose assigns to it: those that stay within the part of Go which that interpreter runs exactly as the toolchain
+// gate.WhyNotYaegi lets pass: those that stay within the part of Go which that interpreter runs exactly as the toolchain
 // does.
 //
 // The interpreter sees no files, no environment, no standard streams, and only the allowed symbols that the program itself
@@ -17,7 +17,6 @@ import (
 	yaegi "github.com/traefik/yaegi/interp"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -32,24 +31,17 @@ const (
 type Compiled struct {
 	env *rt.Env
 	run func(*recurgent.Call) (any, error)
-
-	now  time.Time // of the run, and its seed
-	seed uint64
-
-	program *gate.Program
-	other   *interp.Compiled // compiled at the first panic
-	retold  bool             // whether the last run was its
 }
 
-// Compile prepares a checked program. What initialises its package variables, which gate.Choose knows to be constant, runs here.
-// An error says that the interpreter does not take the program; another engine may.
+// Compile prepares a checked program. What initialises its package variables, which gate.WhyNotYaegi knows to be constant, runs here.
+// An error says that the interpreter does not take the program.
 func Compile(p *gate.Program) (out *Compiled, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			out, err = nil, fmt.Errorf("yaegi: the program does not compile: %v", r)
 		}
 	}()
-	c := &Compiled{env: rt.New(), program: p}
+	c := &Compiled{env: rt.New()}
 	table, err := exports(p, c.env)
 	if err != nil {
 		return nil, err
@@ -61,11 +53,7 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	if err := i.Use(table); err != nil {
 		return nil, fmt.Errorf("yaegi: %w", err)
 	}
-	text, err := p.Text()
-	if err != nil {
-		return nil, fmt.Errorf("yaegi: %w", err)
-	}
-	program, err := i.Compile(text)
+	program, err := i.Compile(p.Source)
 	if err != nil {
 		return nil, fmt.Errorf("yaegi: %w", err)
 	}
@@ -94,59 +82,21 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 func (c *Compiled) OnSleep(wait func(time.Duration)) { c.env.OnSleep(wait) }
 
 // Begin sets the clock and the seed of the next run.
-func (c *Compiled) Begin(now time.Time, seed uint64) {
-	c.now, c.seed, c.retold = now, seed, false
-	c.env.Begin(now, seed)
-}
+func (c *Compiled) Begin(now time.Time, seed uint64) { c.env.Begin(now, seed) }
 
 // Reads returns the last run's reads of clock and randomness.
-func (c *Compiled) Reads() rt.Reads {
-	if c.retold {
-		return c.other.Reads()
-	}
-	return c.env.Reads()
-}
-
-// Retold reports whether the last run panicked here, so that the other engine ran it.
-func (c *Compiled) Retold() bool { return c.retold }
+func (c *Compiled) Reads() rt.Reads { return c.env.Reads() }
 
 // Run calls the program's Run. Exactly one of a value with a nil error, an error that the program returned, and a
-// Panic is the answer. A run that panics is run once more by the other engine, and ends as that says: with its text and line. The second run
-// cannot be noticed, because gate.Choose keeps from here what changes its input or asks the daemon for something.
-func (c *Compiled) Run(call *recurgent.Call) (any, error, *interp.Panic) {
-	value, err, r, returned := c.once(call)
-	if returned {
-		return value, err, nil
-	}
-	if c.other == nil {
-		if c.other, err = interp.Compile(c.program); err != nil {
-			class := "error"
-			if _, ok := errors.AsType[*interp.Failure](err); ok {
-				class = interp.ClassFailure
-			}
-			return nil, nil, &interp.Panic{Class: class, Message: fmt.Sprintf("%.1000T: %.1000s", r, err)}
-		}
-	}
-	c.retold = true
-	c.other.Begin(c.now, c.seed)
-	return c.other.Run(call)
-}
-
-// once calls Run with this interpreter, and returns what it panicked with if it did not return.
-func (c *Compiled) once(call *recurgent.Call) (value any, err error, r any, returned bool) {
+// Panic is the answer. A panic has no line: the interpreter does not know it.
+func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *rt.Panic) {
+	returned := false
 	defer func() {
 		if !returned {
-			r = recover()
+			value, err, panicked = nil, nil, rt.PanicOf(recover())
 		}
 	}()
 	value, err = c.run(call)
-	return value, err, nil, true
-}
-
-// Close ends the other engine, if it was needed. The program must not run any more.
-func (c *Compiled) Close() {
-	if c.other != nil {
-		c.other.Close()
-		c.other = nil
-	}
+	returned = true
+	return value, err, nil
 }

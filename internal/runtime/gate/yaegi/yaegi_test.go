@@ -1,21 +1,22 @@
-package yaegi
+package yaegi_test
 
 import (
 	"encoding/json"
-	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/tools/txtar"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/compiled"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // A program is one of the corpus, of the recorded ones, or of this package's own, with the calls to compare.
@@ -108,17 +109,14 @@ func (nobody) Ask(op string, params, result any) error {
 	return json.Unmarshal([]byte("[]"), result)
 }
 
-type engine interface {
-	Begin(now time.Time, seed uint64)
-	Run(call *recurgent.Call) (any, error, *interp.Panic)
-}
-
-// An end is how a call ended, in words that can be compared.
+// An end is how a call ended, in words that can be compared. Of a panic only that there was one: its text is the interpreter's own.
 type end struct {
-	Value, Encode, Error, Type, Panic, Context string
+	Value, Encode, Error, Type, Context string
+	Panic                               bool
 }
 
-func run(t testing.TB, e engine, in recurgent.Input) (out end) {
+// run runs a call on yaegi.
+func run(t testing.TB, c *yaegi.Compiled, in recurgent.Input) (out end) {
 	t.Helper()
 	context, err := json.Marshal(in.Context)
 	if err != nil {
@@ -132,27 +130,56 @@ func run(t testing.TB, e engine, in recurgent.Input) (out end) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Begin(time.Unix(1790000000, 0), 1)
-	value, err, panicked := e.Run(call)
+	c.Begin(time.Unix(1790000000, 0), 1)
+	value, err, panicked := c.Run(call)
 	switch {
 	case panicked != nil:
-		out.Panic = fmt.Sprintf("line %d: %s: %s", panicked.Line, panicked.Class, panicked.Message)
+		return end{Panic: true}
 	case err != nil:
 		f := recurgent.AsFailure(err)
-		out.Error, out.Type = f.Message, f.Type
-	default:
-		raw, err := interp.Encode(value)
-		if err != nil {
-			out.Encode = err.Error()
-		}
-		out.Value = string(raw)
+		return end{Error: f.Message, Type: f.Type}
+	}
+	raw, err := rt.Encode(value)
+	if err != nil {
+		return end{Encode: err.Error()}
 	}
 	after, err := json.Marshal(call.Context)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.Context = string(after)
-	return out
+	return end{Value: string(raw), Context: string(after)}
+}
+
+// runCompiled runs a call of a program that the bench has built.
+func runCompiled(t testing.TB, b *compiled.Bench, source string, in recurgent.Input) end {
+	t.Helper()
+	req := sandbox.Request{Role: in.Role, Method: in.Method, Args: in.Args, Now: time.Unix(1790000000, 0), Seed: 1, Timeout: time.Minute}
+	context := map[string]json.RawMessage{}
+	for k, v := range in.Context {
+		context[k], _ = json.Marshal(v) // it was decoded from JSON
+	}
+	req.Kwargs, _ = json.Marshal(in.Kwargs) // so were they
+	req.Context = maps.Clone(context)
+	res := b.Run(t.Context(), source, req, compiled.Host{})
+	if a := res.Authored; a != nil {
+		return end{Error: a.Message, Type: a.Type}
+	}
+	if f := res.Failure; f != nil {
+		if f.Detail == "panic" {
+			return end{Panic: true}
+		}
+		reason, ok := strings.CutPrefix(f.Message, "the result has no JSON form: ")
+		if !ok {
+			t.Fatalf("%+v\n%s", f, source)
+		}
+		return end{Encode: reason}
+	}
+	res.Context.Apply(context)
+	after, err := json.Marshal(context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return end{Value: string(res.Value), Context: string(after)}
 }
 
 func check(t testing.TB, source string) *gate.Program {
@@ -186,73 +213,60 @@ func plain(t testing.TB) []program {
 	return out
 }
 
-// Every program that Choose gives to yaegi under either setting ends every call as the other engine does, which package diff holds to
-// the native run. Each is run twice over: the second round must not see the first.
-func TestBothEnginesAgree(t *testing.T) {
-	chosen := map[string]map[string]int{report.EngineAuto: {}, report.EngineYaegi: {}}
-	groups := map[string]int{}
+// Every program that the gate lets yaegi run ends every call as the compiled program does. Each is run twice over: the second round must not see the first.
+func TestYaegiAgrees(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: compiles programs with the toolchain")
+	}
+	chosen, groups := map[string]int{}, map[string]int{}
+	var programs []program
 	for _, pr := range append(append(recorded(t), corpus(t)...), plain(t)...) {
-		t.Run(pr.name, func(t *testing.T) {
-			group, _, _ := strings.Cut(pr.name, "/")
-			groups[group]++
-			p := check(t, pr.source)
-			runs := false
-			for setting, n := range chosen {
-				if why := gate.WhyNotYaegi(p, setting); why != "" {
-					t.Logf("%s: on ssa: %s", setting, why)
-					continue
-				}
-				n[group]++
-				runs = true
-			}
-			if runs {
-				agree(t, p, pr)
-			}
-		})
+		group, _, _ := strings.Cut(pr.name, "/")
+		groups[group]++
+		p := check(t, pr.source)
+		if why := gate.WhyNotYaegi(p); why != "" {
+			t.Logf("%s: compiled: %s", pr.name, why)
+			continue
+		}
+		chosen[group]++
+		programs = append(programs, pr)
 	}
-	for setting, n := range chosen {
-		t.Logf("%s: on yaegi: %v of %v", setting, n, groups)
+	t.Logf("on yaegi: %v of %v", chosen, groups)
+	if chosen["plain"] < 60 {
+		t.Errorf("of the plain programs %d are on yaegi; want more", chosen["plain"])
 	}
-	if auto, all := chosen[report.EngineAuto]["plain"], chosen[report.EngineYaegi]["plain"]; auto < 60 || all <= auto {
-		t.Errorf("of the plain programs %d are on yaegi, %d with loops; want more", auto, all)
+	for i, d := range differences(t, programs) {
+		if d != "" {
+			t.Errorf("%s: %s\n%s", programs[i].name, d, programs[i].source)
+		}
 	}
 }
 
-func agree(t *testing.T, p *gate.Program, pr program) {
-	t.Helper()
-	if _, err := Compile(p); err != nil {
-		t.Fatal(err)
-	}
-	if d := difference(t, p, pr.calls); d != "" {
-		t.Error(d)
-	}
-}
-
-// A run that panics is run again by the other engine: with Go's text, the line, the same clock, and nothing left for the next run. No
-// goroutine outlives a run on either.
-func TestPanicsAreRetold(t *testing.T) {
+// A run that panics ends as the panic says, and leaves nothing for the next run.
+func TestPanics(t *testing.T) {
 	p := check(t, "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tt := time.Now()\n\tyear := t.Year()\n\tdays := []int{year}\n\treturn days[len(call.Args)], nil\n}\n")
-	if why := gate.WhyNotYaegi(p, report.EngineAuto); why != "" {
+	if why := gate.WhyNotYaegi(p); why != "" {
 		t.Fatalf("not on yaegi: %s", why)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		c, err := Compile(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		for range 2 {
-			for args, want := range map[string]string{
-				"[]":  "",
-				"[1]": "line 9: runtime error: runtime error: index out of range [1] with length 1",
-			} {
-				pr := program{}
-				pr.add(t, args)
-				got := run(t, c, pr.calls[0])
-				if got.Panic != want || c.retold != (want != "") || c.Reads().Clock != 1 {
-					t.Errorf("%s: %+v, retold %t, read the clock %d times; want panic %q", args, got, c.retold, c.Reads().Clock, want)
-				}
+	c, err := yaegi.Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for args, panics := range map[string]bool{"[]": false, "[1]": true} {
+			pr := program{}
+			pr.add(t, args)
+			if got := run(t, c, pr.calls[0]); got.Panic != panics || c.Reads().Clock != 1 {
+				t.Errorf("%s: %+v, read the clock %d times; want a panic: %t", args, got, c.Reads().Clock, panics)
 			}
 		}
-	})
+	}
+	call, err := recurgent.New(recurgent.Input{Args: []json.RawMessage{[]byte("1")}}, nobody{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Begin(time.Time{}, 1)
+	if _, _, panicked := c.Run(call); panicked == nil || !strings.Contains(panicked.Message, "index out of range") || panicked.Line != 0 {
+		t.Errorf("got %+v", panicked)
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 )
 
-// A Range visits the keys that a map had at its start, in the engine's order, but for those deleted meanwhile.
+// A Range visits the keys that a map had at its start, in the order of rt.CompareKeys, but for those deleted meanwhile.
 type Range[K comparable, V any] struct {
 	m     map[K]V
 	keys  []K

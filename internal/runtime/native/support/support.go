@@ -1,5 +1,5 @@
 // Package support is what every native executable holds beside its program: package main calls Main, and the program's text calls the rest in the
-// place of what the engine gives programs in its own way (package rewrite puts it there). It uses the standard library alone.
+// place of what would not follow from the call (package rewrite puts it there). It uses the standard library alone.
 //
 // A launcher has confined the process (package launch), and this package narrows that before anything of the program runs (package now). The text has no initialisers of package variables: Reset has them.
 package support
@@ -100,6 +100,11 @@ func Zero[T any](p *T) {
 	var zero T
 	*p = zero
 }
+
+// Value returns v. A call keeps its place among the calls beside it, which what only reads does not.
+//
+//go:noinline
+func Value[T any](v T) T { return v }
 
 // ZeroOf is the zero value of another one's type.
 func ZeroOf[T any](T) (zero T) { return zero }

@@ -1,9 +1,16 @@
 package worker
 
 import (
+	"encoding/json"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
 // firstEngine is how many bytes the first engine of the process allocates.
@@ -12,7 +19,7 @@ var firstEngine uint64
 func TestMain(m *testing.M) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := NewEngine("auto"); err != nil {
+	if _, err := NewEngine(report.EngineGo); err != nil {
 		panic(err)
 	}
 	runtime.ReadMemStats(&after)
@@ -29,31 +36,48 @@ func TestNoTableOfLines(t *testing.T) {
 	t.Logf("%d bytes", firstEngine)
 }
 
-// Both engines pass the test; every setting runs it.
-func TestSelfTest(t *testing.T) {
-	for _, setting := range []string{"auto", "ssa", "yaegi"} {
-		e, err := NewEngine(setting)
+const head = "package tool\n\nimport \"recurgent\"\n\n"
+
+// yaegi runs a plain program, and what it panics with is the run's end.
+func TestPlainProgram(t *testing.T) {
+	t.Parallel()
+	e, err := NewEngine(report.EngineYaegi)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, refusal, err := e.Load(head + "func Run(call *recurgent.Call) (any, error) {\n\tlist := []int{3, 4}\n\treturn list[len(call.Args)], nil\n}\n")
+	if err != nil || refusal != nil || !strings.HasPrefix(facts.Engine, "yaegi v") {
+		t.Fatalf("got %+v, %+v, %v", facts, refusal, err)
+	}
+	for args, want := range map[int]any{0: 3, 1: 4, 2: nil} {
+		call, err := recurgent.New(recurgent.Input{Args: slices.Repeat([]json.RawMessage{[]byte("1")}, args)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.(*gateEngine).SelfTest(); err != nil {
-			t.Errorf("%s: %v", setting, err)
-		}
-		if got := e.(*gateEngine).answer("package tool\nfunc Run(call *recurgent.Call) (any, error) { panic(1) }"); got != "panic: 1" {
-			t.Errorf("%s: got %s", setting, got)
+		value, err, panicked := e.Run(call, time.Unix(1790000000, 0), 1)
+		if value != want || err != nil || (panicked != nil) != (want == nil) {
+			t.Errorf("%d arguments: got %v, %v, %+v", args, value, err, panicked)
 		}
 	}
 }
 
-// BenchmarkSelfTest is what the test adds to a start.
-func BenchmarkSelfTest(b *testing.B) {
-	for b.Loop() {
-		e, err := NewEngine("auto")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := e.(*gateEngine).SelfTest(); err != nil {
-			b.Fatal(err)
+// What yaegi does not run is refused with the remedy, as everything is where runners only check; a text to compile is made of it under each setting.
+func TestNeedsCompiler(t *testing.T) {
+	t.Parallel()
+	const plain, other = head + "func Run(call *recurgent.Call) (any, error) { return 1, nil }\n", head + "func Run(call *recurgent.Call) (any, error) { f := func() int { return 1 }; return f(), nil }\n"
+	for setting, refused := range map[string][]string{report.EngineYaegi: {other}, report.EngineAuto: {other}, report.EngineGo: {plain, other}} {
+		for _, source := range refused {
+			e, err := NewEngine(setting)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, refusal, err := e.Load(source)
+			if err != nil || refusal == nil || refusal.Type != report.Unsupported || !strings.Contains(refusal.Message, "make build") || !strings.Contains(refusal.Hint, runtime.Version()) {
+				t.Errorf("%s: got %+v, %v", setting, refusal, err)
+			}
+			if text, _, refusal, err := e.(*gateEngine).Check(source); err != nil || refusal != nil || !strings.Contains(text, "RecurgentNativeProgram") {
+				t.Errorf("%s: got %q, %+v, %v", setting, text, refusal, err)
+			}
 		}
 	}
 }

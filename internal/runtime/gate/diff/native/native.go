@@ -30,6 +30,7 @@ type Result struct {
 	Type    string          `json:"type,omitempty"`
 	Encode  string          `json:"encode,omitempty"` // why the value has no JSON form
 	Panic   string          `json:"panic,omitempty"`
+	Line    int             `json:"line,omitempty"` // of the program, where the panic began
 	Context json.RawMessage `json:"context,omitempty"`
 }
 

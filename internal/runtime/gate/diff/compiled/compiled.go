@@ -1,0 +1,195 @@
+// Package compiled compiles many programs into one executable, and runs them as a daemon does: in confined processes, by the text that package rewrite
+// makes of them. Only tests and measurements import it, from binaries that are their own runners (package worker).
+package compiled
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/beneath"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rewrite"
+	"github.com/recurgentd/recurgentd/internal/runtime/native"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/seal"
+)
+
+// A Bench compiles and runs programs. Its methods may be called concurrently.
+type Bench struct {
+	Pool    *sandbox.Pool
+	builder *native.Builder
+	gate    *gate.Gate
+	dir     string
+
+	mu    sync.Mutex
+	built map[string]*sandbox.Executable // by checksum; guarded by mu
+	count int                            // of executables; guarded by mu
+}
+
+// New returns a Bench that keeps its executables in a temporary directory. It shares the go command's cache.
+func New(o sandbox.Options) (b *Bench, err error) {
+	b = &Bench{built: map[string]*sandbox.Executable{}}
+	if b.dir, err = os.MkdirTemp("", "compiled"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(b.dir)
+		}
+	}()
+	if b.gate, err = gate.New(gate.Options{Deadline: time.Minute}); err != nil {
+		return nil, err
+	}
+	if b.Pool, err = sandbox.New(o); err != nil {
+		return nil, err
+	}
+	at, err := beneath.Open(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	bo := native.DefaultOptions()
+	bo.Timeout, bo.Waited, bo.MaxBytes = time.Hour, true, 4<<30
+	bo.Dir, bo.Sources, bo.Text, bo.Run = b.dir, runtime.NativeSources, b.Pool.NativeText, b.Pool.RunTools
+	if bo.Key, err = seal.Open(at); err != nil {
+		return nil, err
+	}
+	if bo.Toolchain, err = native.Find(native.SettingAuto, ""); err != nil {
+		return nil, err
+	}
+	if b.builder, err = native.New(bo); err != nil {
+		return nil, err
+	}
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return nil, err
+	}
+	b.builder.GoCache = strings.TrimSpace(string(cache))
+	b.Pool.UseCompiler(b)
+	return b, nil
+}
+
+// Close ends the processes and removes the executables.
+func (b *Bench) Close() error { return errors.Join(b.Pool.Close(), os.RemoveAll(b.dir)) }
+
+// A form is a program as it is compiled.
+type form struct {
+	checksum, text string
+	facts          *report.Facts
+}
+
+func (b *Bench) form(source string) (form, error) {
+	p, refusal := b.gate.Check(source)
+	if refusal != nil {
+		return form{}, fmt.Errorf("refused: %s (%s) %q", refusal.Message, refusal.Hint, refusal.Errors)
+	}
+	text, err := rewrite.Text(p, source)
+	return form{agent.Checksum(source), text, &p.Facts}, err
+}
+
+// Build compiles the programs, and returns why each of them was refused: nil for one that Run can run.
+func (b *Bench) Build(ctx context.Context, sources []string) ([]error, error) {
+	refused := make([]error, len(sources))
+	forms := make([]form, len(sources))
+	var all []int
+	for i, source := range sources {
+		if forms[i], refused[i] = b.form(source); refused[i] == nil {
+			all = append(all, i)
+		}
+	}
+	return refused, b.build(ctx, forms, all, refused)
+}
+
+// build compiles those of the programs that are chosen, in halves where the compiler refuses one of them.
+func (b *Bench) build(ctx context.Context, forms []form, chosen []int, refused []error) error {
+	if len(chosen) == 0 {
+		return nil
+	}
+	texts := make([]string, len(chosen))
+	for i, k := range chosen {
+		texts[i] = forms[k].text
+	}
+	x, err := b.builder.BuildMany(ctx, b.name(), texts)
+	if said, ok := errors.AsType[*native.BuildError](err); ok && said.Refused() {
+		if len(chosen) == 1 {
+			refused[chosen[0]] = err
+			return nil
+		}
+		half := len(chosen) / 2
+		return errors.Join(b.build(ctx, forms, chosen[:half], refused), b.build(ctx, forms, chosen[half:], refused))
+	}
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, k := range chosen {
+		b.built[forms[k].checksum] = &sandbox.Executable{Path: x.Path, Digest: x.Sum, Facts: forms[k].facts}
+	}
+	return nil
+}
+
+func (b *Bench) name() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.count++
+	return fmt.Sprintf("many-%d", b.count)
+}
+
+// Run runs a program that was built. The request needs neither program nor owner, and has a role and a method of its own where it names none.
+func (b *Bench) Run(ctx context.Context, source string, req sandbox.Request, host sandbox.Host) sandbox.Result {
+	req.Program = sandbox.Program{Source: source, Checksum: agent.Checksum(source)}
+	req.Owner, req.Role, req.Method, req.CallID = agent.Owner{Name: "o"}, cmp.Or(req.Role, "tester"), cmp.Or(req.Method, "run"), "c"
+	res := b.Pool.Run(ctx, req, host)
+	res.Value = manyAsOne.ReplaceAll(res.Value, []byte("tool."))
+	if res.Failure != nil {
+		res.Failure.Message = manyAsOne.ReplaceAllString(res.Failure.Message, "tool.")
+	}
+	if res.Authored != nil {
+		res.Authored.Message = manyAsOne.ReplaceAllString(res.Authored.Message, "tool.")
+	}
+	return res
+}
+
+// manyAsOne finds the paths of programs that are not alone in their executable.
+var manyAsOne = regexp.MustCompile(`\btool\d+\.`)
+
+// Forget removes the executables that were built so far.
+func (b *Bench) Forget() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, x := range b.built {
+		if err := os.Remove(x.Path); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	clear(b.built)
+	return errors.Join(errs...)
+}
+
+// Find returns the executable that holds the program.
+func (b *Bench) Find(checksum string) (*sandbox.Executable, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.built[checksum], nil
+}
+
+// Compile compiles nothing: Build does.
+func (b *Bench) Compile(context.Context, sandbox.Compilation) (*sandbox.Executable, error) {
+	return nil, errors.New("the program was not built before it ran")
+}
+
+// Engine names the compiler.
+func (b *Bench) Engine() string { return "go" }

@@ -1,0 +1,62 @@
+package native_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// host answers questions with what hardly matters.
+type host struct{}
+
+func (host) Call(_ context.Context, role, method string, args []json.RawMessage, _ json.RawMessage) agent.Outcome {
+	return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(fmt.Sprintf("[%q,%q,%d]", role, method, len(args)))}
+}
+
+func (host) Refuse(_ context.Context, _, _ string, _ []json.RawMessage, _ json.RawMessage, reason string) agent.Outcome {
+	return agent.Outcome{Status: agent.StatusError, ErrorType: agent.ErrNonSerializable, ErrorMessage: reason}
+}
+
+func (host) Delegate(context.Context, string, json.RawMessage) *sandbox.AuthoredError { return nil }
+
+func (host) Predict(context.Context, json.RawMessage, json.RawMessage) (json.RawMessage, *sandbox.AuthoredError) {
+	return nil, &sandbox.AuthoredError{Type: "provider", Message: "no model"}
+}
+
+func (host) Tools(context.Context) (json.RawMessage, error) { return json.RawMessage("{}"), nil }
+
+func (host) History(context.Context, bool, bool, int, int) (json.RawMessage, error) {
+	return json.RawMessage("[]"), nil
+}
+
+func (host) Content(context.Context, string) (json.RawMessage, error) { return nil, nil }
+
+func (host) Revision(context.Context, string) int64 { return 1 }
+
+// executable describes the file that was built.
+func executable(t testing.TB, path string) *sandbox.Executable {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sum, err := sandbox.Sum(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &sandbox.Executable{Path: path, Digest: sum}
+}
+
+func (host) OpenFile(context.Context, string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
+	return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: "no files"}
+}
+
+func (host) CreateFile(context.Context, string, string, string) (sandbox.NewFile, *sandbox.AuthoredError) {
+	return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: "no files"}
+}
