@@ -30,6 +30,9 @@ func isError(t types.Type) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
+// isDigits reports whether the type is json.Number, which decoded JSON has for whole numbers beyond 2^53 alone.
+func isDigits(t types.Type) bool { return types.TypeString(t, nil) == "encoding/json.Number" }
+
 func elemIs(t types.Type, kind types.BasicKind) bool {
 	s, ok := t.Underlying().(*types.Slice)
 	return ok && isBasic(s.Elem(), kind)
