@@ -42,9 +42,9 @@ func (m *fixer) faults() {
 	m.sharedTags()
 	if m.begun() {
 		m.fractions()
-	}
-	if m.begun() && m.terms.Returns == "" {
-		m.nilLists() // where null may be meant
+		if m.terms.Returns == "" {
+			m.nilLists() // where null may be meant
+		}
 	}
 }
 
