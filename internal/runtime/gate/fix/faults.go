@@ -210,14 +210,6 @@ func (m *fixer) wholeJSON() bool {
 	return found
 }
 
-// hasWhole reports whether values of the type are or hold integers.
-func hasWhole(t types.Type) bool {
-	if e, ok := t.(interface{ Elem() types.Type }); ok {
-		return hasWhole(e.Elem())
-	}
-	return isWhole(t)
-}
-
 // isPlace reports whether a number is a place in a list, or is kept in a variable that is one.
 func (m *fixer) isPlace(n ast.Expr) bool {
 	var v *types.Var

@@ -62,6 +62,14 @@ func isEmptyInterface(t types.Type) bool {
 	return ok && i.Empty()
 }
 
+// hasWhole reports whether values of the type are or hold integers.
+func hasWhole(t types.Type) bool {
+	if e, ok := t.(interface{ Elem() types.Type }); ok {
+		return hasWhole(e.Elem())
+	}
+	return isWhole(t)
+}
+
 func isPlainString(t types.Type) bool { return types.Identical(t, types.Typ[types.String]) }
 
 // jsonKind names the kind of JSON that has to be converted to the type; "" for a type that decoded JSON has, or that it is not converted to.
