@@ -59,4 +59,6 @@ func TestImportBringsTheFilesOfExamples(t *testing.T) {
 	if again := storedFiles(d); len(again) != 2 {
 		t.Errorf("the daemon that had the files has %v", again)
 	}
+	editFile(t, filepath.Join(dir, "tools", "table_good", "recorded.json"), `"testdata/`, `"../testdata/`)
+	other.Expect(2, []string{"is not below the method"}, "tools", "import", dir)
 }
