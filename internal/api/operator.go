@@ -237,5 +237,9 @@ func (s *server) noMethod(w *reply, r *http.Request) error {
 		}
 	}
 	w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
-	return fault(codeMethod, r.Method+" is not a method of "+r.URL.EscapedPath(), "methods of this path: "+strings.Join(allowed, ", "))
+	hint := "methods of this path: " + strings.Join(allowed, ", ")
+	if r.Method == http.MethodPost && path == "/v1/calls" {
+		hint += "; a call is made in a session: POST /v1/sessions, then POST /v1/sessions/{id}/calls"
+	}
+	return fault(codeMethod, r.Method+" is not a method of "+r.URL.EscapedPath(), hint)
 }

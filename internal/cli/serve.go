@@ -21,8 +21,9 @@ import (
 
 func serveCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Start the daemon",
+		Use:        "serve",
+		SuggestFor: []string{"start", "run", "daemon", "up"},
+		Short:      "Start the daemon",
 		Long: `Start the daemon. It prints one line with its address on stdout once it is ready, logs to stderr,
 and stops cleanly on SIGTERM, SIGINT or SIGHUP within 10 seconds; a second signal ends it at once.
 With --auth-tokens-file or --tls-cert and no terminal, SIGHUP reads these files again instead; a change

@@ -20,8 +20,9 @@ import (
 // the audit trail with who, when, why and how to undo it.
 func toolsCommand(sh Shell) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "tools",
-		Short: "Look after known tools and their programs",
+		Use:        "tools",
+		SuggestFor: []string{"list", "ls", "methods", "roles", "programs", "show"},
+		Short:      "Look after known tools and their programs",
 		Long: `Look after known tools and their programs: list and inspect them, and operate on them. Lists are
 tables, or the daemon's documents with --output json or yaml. A command that removes something only
 says what it would do, unless --yes is given. Every operation is audited; tools undo undoes it, to the

@@ -23,7 +23,7 @@ func importCommand(sh Shell) *cobra.Command {
 	c := operatorCommand(sh, "recurgentd tools", operation{use: "import DIR", short: "Bring ejected programs into a daemon", least: 1, most: 1, audited: true,
 		long: `Bring the programs of a directory that tools eject has written into a daemon, with their examples and contracts.
 Each program goes through the gate and must hold its examples before anything of its method is stored: a method
-comes whole or not at all. No model is asked. A method that has another program is refused, unless --replace is
+comes whole or not at all. The files that its examples read are uploaded. No model is asked. A method that has another program is refused, unless --replace is
 given; a contract that the daemon has stays.`,
 		exits: `Exit status: 0 when every method was imported or was there already, 1 when one was refused, 2 for a wrong command
 line or directory, 3 when no daemon answers.`,
@@ -41,12 +41,24 @@ type imported struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// imports is a run of the command.
+type imports struct {
+	*errand
+	tools   []eject.Tool
+	replace bool
+	uploads map[string]*uploaded // of the module's files, by their ids there
+}
+
 func (t *errand) importDir(replace bool) error {
 	m, all, err := eject.Read(t.args[0])
 	if err != nil {
 		return exitWith(ExitUsage, err)
 	}
-	results, err := t.importAll(m.Tools, all, replace)
+	in := &imports{errand: t, tools: m.Tools, replace: replace, uploads: map[string]*uploaded{}}
+	results, err := in.importAll(all)
+	if err == nil {
+		err = in.removeUnused()
+	}
 	if err != nil {
 		return err
 	}
@@ -77,14 +89,14 @@ func (t *errand) importDir(replace bool) error {
 }
 
 // importAll imports in rounds, as a program may hold its examples only once those that it calls are there.
-func (t *errand) importAll(tools []eject.Tool, all []eject.Stored, replace bool) ([]imported, error) {
+func (t *imports) importAll(all []eject.Stored) ([]imported, error) {
 	results := make([]imported, len(all))
 	for done := -1; ; {
 		round := 0
 		for i := range all {
 			if r := &results[i]; r.Result == "" || r.Result == "refused" {
 				*r = imported{Role: all[i].Role, Method: all[i].Method}
-				if err := t.importMethod(tools, &all[i], replace, r); err != nil {
+				if err := t.importMethod(&all[i], r); err != nil {
 					return nil, err
 				}
 			}
@@ -100,7 +112,7 @@ func (t *errand) importAll(tools []eject.Tool, all []eject.Stored, replace bool)
 }
 
 // importMethod imports one method, or sets why it is refused. The error says that the daemon cannot be reached.
-func (t *errand) importMethod(tools []eject.Tool, x *eject.Stored, replace bool, r *imported) error {
+func (t *imports) importMethod(x *eject.Stored, r *imported) error {
 	path := client.MethodPath(x.Role, x.Method)
 	var before artifactFields
 	var no *client.Refusal
@@ -109,19 +121,22 @@ func (t *errand) importMethod(tools []eject.Tool, x *eject.Stored, replace bool,
 		return err
 	}
 	same := before.Code != "" && strings.TrimSpace(before.Code) == strings.TrimSpace(x.Code)
-	if before.Code != "" && !same && !replace {
+	if before.Code != "" && !same && !t.replace {
 		r.Result, r.Reason = "refused", "it has another program; --replace replaces it"
 		return nil
 	}
-	examples, err := t.examplesToPut(x, path, before.Code != "" && !replace)
+	examples, err := t.examplesToPut(x, path, before.Code != "" && !t.replace)
 	if err == nil {
 		err = t.hold(x, path, examples)
 	}
 	if err == nil {
-		err = t.contract(tools, x.Role)
+		err = t.contract(x.Role)
 	}
 	if err == nil {
 		err = t.place(x, path, &before, same, examples)
+	}
+	if err == nil && examples != nil {
+		t.keepFiles(x)
 	}
 	switch {
 	case errors.As(err, &no):
@@ -141,7 +156,7 @@ func (t *errand) importMethod(tools []eject.Tool, x *eject.Stored, replace bool,
 }
 
 // examplesToPut are the examples of the file; nil leaves those that are there, where there are any and they are to stay.
-func (t *errand) examplesToPut(x *eject.Stored, path string, keep bool) ([]json.RawMessage, error) {
+func (t *imports) examplesToPut(x *eject.Stored, path string, keep bool) ([]json.RawMessage, error) {
 	if x.File == nil {
 		return nil, nil
 	}
@@ -151,7 +166,7 @@ func (t *errand) examplesToPut(x *eject.Stored, path string, keep bool) ([]json.
 			return nil, err
 		}
 	}
-	return examplesOf(x.File), nil
+	return t.withFiles(x)
 }
 
 // A notHeld is the error about examples that a program does not hold.
@@ -160,7 +175,7 @@ type notHeld struct{ text string }
 func (e *notHeld) Error() string { return e.text }
 
 // hold runs the program on the examples before anything is stored.
-func (t *errand) hold(x *eject.Stored, path string, examples []json.RawMessage) error {
+func (t *imports) hold(x *eject.Stored, path string, examples []json.RawMessage) error {
 	body := map[string]any{"code": x.Code}
 	if examples != nil {
 		body["examples"] = examples
@@ -178,7 +193,7 @@ func (t *errand) hold(x *eject.Stored, path string, examples []json.RawMessage) 
 }
 
 // place stores the program and the examples; what was there comes back when the examples are refused.
-func (t *errand) place(x *eject.Stored, path string, before *artifactFields, same bool, examples []json.RawMessage) error {
+func (t *imports) place(x *eject.Stored, path string, before *artifactFields, same bool, examples []json.RawMessage) error {
 	if !same {
 		if _, err := t.c.Do(t.ctx, http.MethodPut, path, t.programBody(x.Code, x.Interface)); err != nil {
 			return err
@@ -213,12 +228,12 @@ func (t *errand) programBody(code string, takes *agent.Interface) map[string]any
 }
 
 // contract registers the contract of a role that the daemon does not know yet. It comes before the programs, which are made for it.
-func (t *errand) contract(tools []eject.Tool, role string) error {
-	i := slices.IndexFunc(tools, func(tool eject.Tool) bool { return tool.Role == role })
-	if i < 0 || tools[i].Contract.Empty() && len(tools[i].Methods) == 0 {
+func (t *imports) contract(role string) error {
+	i := slices.IndexFunc(t.tools, func(tool eject.Tool) bool { return tool.Role == role })
+	if i < 0 || t.tools[i].Contract.Empty() && len(t.tools[i].Methods) == 0 {
 		return nil
 	}
-	tool := tools[i]
+	tool := t.tools[i]
 	var no *client.Refusal
 	var there struct{ Revision int64 } // 0: it has programs, and nobody registered it
 	err := t.c.Get(t.ctx, client.ToolPath(role), &there)

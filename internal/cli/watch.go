@@ -20,8 +20,9 @@ func watchCommand(sh Shell) *cobra.Command {
 	var plain bool
 	var out *output
 	c := &cobra.Command{
-		Use:   "watch",
-		Short: "Watch calls as they end, on a screen or as lines",
+		Use:        "watch",
+		SuggestFor: []string{"calls", "log", "logs", "tail"},
+		Short:      "Watch calls as they end, on a screen or as lines",
 		Long: `Watch the calls of a daemon. On a terminal, a screen shows running and ended calls, each with its nested calls
 below it, and has filters. Elsewhere, with --plain or with --output json or yaml, it prints one call per line,
 oldest first, as they are committed: children before their parents. If the daemon goes away, watch waits for it

@@ -18,7 +18,7 @@ import (
 func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
 	args, kwargs := c.withoutInputHistory()
 	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: args, Kwargs: kwargs, Depth: c.depth, Contract: c.terms.contract,
-		KnownTools: c.knownTools(ctx, o), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
+		KnownTools: c.knownTools(ctx, o), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, Fetches: c.policy.FetchesPerCall, ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples(), Files: c.shownFiles(ctx)}
 	c.previewHistory(ctx, &in)
 	if c.dispatch() {

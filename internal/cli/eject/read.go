@@ -1,6 +1,8 @@
 package eject
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/eject/local"
 	"github.com/recurgentd/recurgentd/internal/cli/examplefile"
 )
 
@@ -17,10 +20,11 @@ import (
 const (
 	maxManifest = 16 << 20
 	maxProgram  = 1 << 20
+	maxRecorded = 64 << 20
 	maxMethods  = 10_000
 )
 
-// A Stored is a method as it was read: the file of its examples may have been edited.
+// A Stored is a method as it was read: the file of its examples may have been edited. Files are those of the module that its examples refer to.
 type Stored struct {
 	Program
 	File *examplefile.File // nil without examples
@@ -90,7 +94,49 @@ func readMethod(root *os.Root, dir string, x Program) (Stored, error) {
 	if s.File.Role != "" && s.File.Role != x.Role || s.File.Method != "" && s.File.Method != x.Method {
 		return s, &examplefile.Error{Path: s.File.Path, Reason: "has the examples of another method: " + strings.ToValidUTF8(s.File.Role+"."+s.File.Method, "?")}
 	}
-	return s, nil
+	return s, s.readFiles(root, dir)
+}
+
+// readFiles reads the files of the module that the examples refer to. The module may lack some.
+func (s *Stored) readFiles(root *os.Root, dir string) error {
+	named := map[string]bool{}
+	for _, e := range s.File.Examples {
+		for _, id := range agent.FileRefs(e.JSON) {
+			named[id] = true
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	name := filepath.Join(s.Dir, "recorded.json")
+	data, err := readIn(root, name, maxRecorded)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var recorded struct{ Files map[string]local.HeldFile }
+	if err == nil {
+		err = json.Unmarshal(data, &recorded)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
+	}
+	s.Files = map[string]File{}
+	for id := range named {
+		held, ok := recorded.Files[id]
+		if !ok {
+			continue
+		}
+		if !filepath.IsLocal(held.Path) {
+			return fmt.Errorf("%s: the file %q is not below the method", filepath.Join(dir, name), held.Path)
+		}
+		data, err := readIn(root, filepath.Join(s.Dir, held.Path), MaxFile)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		s.Files[id] = File{agent.File{ID: id, Name: held.Name, MediaType: held.MediaType, Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}, data}
+	}
+	return nil
 }
 
 func readIn(root *os.Root, name string, most int64) ([]byte, error) {

@@ -113,6 +113,7 @@ func TestFixLeavesAmbiguity(t *testing.T) {
 		"ints of a list":             {program("container/list", "", `l := list.New(); l.PushBack(1); return l.Front().Value.(int), nil`), true},
 		"values of its own":          {program("", "", `var stack []any; stack = append(stack, 1, 2.0); if n, ok := stack[1].(int); ok { return n, nil }; return "float", nil`), true},
 		"mixed values":               {program("", "func kind(v any) string { if _, ok := v.(int); ok { return \"int\" }; return \"other\" }", `return kind(2.0) + kind(call.Arg(0, "n")), nil`), true},
+		"digits, or another value":   {program("encoding/json fmt", "", `if n, ok := call.Arg(0, "n").(json.Number); ok { return n.String(), nil }; return fmt.Sprint(call.Arg(0, "n")), nil`), true},
 		"both kinds of numbers":      {program("", "", `v := call.Arg(0, "n"); if f, ok := v.(float64); ok { return f, nil }; n, ok := v.(int); return []any{n, ok}, nil`), true},
 		"both cases":                 {program("", "", `switch v := call.Arg(0, "n").(type) { case int: return v, nil; case float64: return int(v), nil }`), true},
 		"the default takes floats":   {program("", "", `switch v := call.Arg(0, "n").(type) { case int: return v, nil; default: f, _ := v.(float64); return f, nil }`), true},

@@ -63,7 +63,8 @@ type Input struct {
 	Connections  []Connection      // that programs of the role may use
 	Patterns     []string          // capabilities that keep coming back
 	Dialect      string            // what the Go of programs may be: allow.Dialect()
-	FetchMax     string            // the largest body of a fetch, such as "16 MiB"; empty where it need not be said
+	FetchMax     string            // the largest body of a fetch, such as "16 MiB"; empty where fetches need not be spoken of
+	Fetches      int               // that a call may make
 	Files        []File            // that the arguments refer to
 	ContextKeys  map[string]string // by key, what Shape says of its value
 	HistoryInput bool              // the call brought a history input
@@ -196,7 +197,8 @@ func messages(in Input, system string, b bounds) []provider.Message {
 		HistoryInput bool
 		Tools        bool
 		FetchMax     string
-	}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect), in.HistoryInput, len(in.KnownTools) > 0, in.FetchMax})}}
+		Fetches      int
+	}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect), in.HistoryInput, len(in.KnownTools) > 0, in.FetchMax, in.Fetches})}}
 	out = append(out, in.HistoryTurns...)
 	return append(out, provider.Message{Role: "user", Content: render("user", userText, fill(in, b))})
 }

@@ -37,7 +37,7 @@ func TestSizeOverRecordedTasks(t *testing.T) {
 	}
 	total := 0
 	for _, k := range tasks {
-		for _, m := range Program(Input{Kind: provider.KindForge, Role: k.Role, Method: k.Method, Args: k.Calls[0].Args, Kwargs: k.Calls[0].Kwargs, Dialect: allow.Dialect(), FetchMax: "16 MiB",
+		for _, m := range Program(Input{Kind: provider.KindForge, Role: k.Role, Method: k.Method, Args: k.Calls[0].Args, Kwargs: k.Calls[0].Kwargs, Dialect: allow.Dialect(), FetchMax: "16 MiB", Fetches: 200,
 			Contract: &agent.Contract{Purpose: k.Purpose, Deliverable: k.Deliverable}}) {
 			total += len(m.Content)
 		}

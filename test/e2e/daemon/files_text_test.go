@@ -180,7 +180,8 @@ func TestBytesFromTheNetwork(t *testing.T) {
 	unpacks := rig.Program("\tr, err := call.Fetch(\""+source.URL+"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tz, err := gzip.NewReader(bytes.NewReader(r.Bytes()))\n\tif err != nil {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", err.Error())\n\t}\n"+
 		"\ttext, err := io.ReadAll(z)\n\treturn string(text), err", "bytes", "compress/gzip", "io")
 	often := rig.Program("\tn := 0\n\tfor range 5 {\n\t\tif _, err := call.Fetch(\"" + source.URL + "\"); err != nil {\n\t\t\treturn []any{n, err.Error()}, nil\n\t\t}\n\t\tn++\n\t}\n\treturn []any{n, \"\"}, nil")
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"feed.lines": {unpacks}, "feed.often": {often}}), "--fetch-allow", "public,"+source.Host())
+	m := rig.NewModel(t, rig.Script{"feed.lines": {unpacks}, "feed.often": {often}, "feed.again": {often}})
+	d := rig.Start(t, m, "--fetch-allow", "public,"+source.Host())
 	s := d.Session("feed")
 	d.WantValue(d.Call(s, "lines"), "line\n", "generated")
 	d.WantValue(d.Call(s, "lines"), "line\n", "persisted")
@@ -189,5 +190,9 @@ func TestBytesFromTheNetwork(t *testing.T) {
 	got := d.Call(s, "often")
 	if v, _ := got.Outcome.Value.([]any); len(v) != 2 || v[0] != 3.0 || !strings.Contains(fmt.Sprint(v[1]), "policy fetches_per_call") {
 		t.Errorf("over the number: %+v", got.Outcome)
+	}
+	d.WantValue(d.Call(s, "again"), got.Outcome.Value, "generated")
+	if q := m.LastQuestion(); !strings.Contains(q.System, ", 3 fetches of up to ") {
+		t.Errorf("the model does not know how often it may fetch:\n%s", q.System)
 	}
 }

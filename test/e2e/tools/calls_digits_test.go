@@ -9,16 +9,17 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Whole numbers beyond 2^53 leave a program as they came: sorted, kept in the context, passed to another tool. A program that would take one for 0 is repaired.
+// Whole numbers beyond 2^53 leave a program as they came: sorted, kept in the context, passed to another tool. A json.RawMessage has the order of names, too. A program that would take one for 0 is repaired.
 func TestDigitsAreKept(t *testing.T) {
 	t.Parallel()
 	sorts := rig.Program("\trows, _ := call.Arg(0, \"rows\").([]any)\n\tsort.SliceStable(rows, func(i, j int) bool {\n\t\ta, _ := rows[i].(map[string]any)[\"name\"].(string)\n\t\tb, _ := rows[j].(map[string]any)[\"name\"].(string)\n\t\treturn a < b\n\t})\n\treturn rows, nil", "sort")
 	keeps := rig.Program("\tlast := call.Context[\"last\"]\n\tcall.Context[\"last\"] = call.Arg(0, \"id\")\n\treturn []any{last, call.Tool(\"echo\").Call(\"same\", call.Arg(0, \"id\")).Value}, nil")
 	binds := rig.Program("\tvar in struct{ ID any `json:\"id\"` }\n\tif err := call.Bind(&in); err != nil {\n\t\treturn nil, err\n\t}\n\treturn in.ID, nil")
+	raw := rig.Program("\tvar in struct{ Order json.RawMessage `json:\"order\"` }\n\terr := call.Bind(&in)\n\treturn string(in.Order), err", "encoding/json")
 	blind := rig.Program("\tn, _ := call.Arg(0, \"n\").(float64)\n\treturn n + 1, nil")
 	exact := rig.Program("\tif n, ok := call.Arg(0, \"n\").(json.Number); ok {\n\t\ti, err := n.Int64()\n\t\treturn i + 1, err\n\t}\n\tn, ok := call.Arg(0, \"n\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"n must be a number\")\n\t}\n\treturn n + 1, nil", "encoding/json")
 	both := rig.Program("\tif _, ok := call.Arg(0, \"n\").(float64); !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"n must be a number\")\n\t}\n\tvar in struct {\n\t\tN    int64 `json:\"n\"`\n\t\tRows []any `json:\"rows\"`\n\t}\n\terr := call.Bind(&in)\n\treturn []any{in.N, in.Rows, call.Arg(1, \"rows\")}, err")
-	m := rig.NewModel(t, rig.Script{"table.sort": {sorts}, "table.keep": {keeps}, "table.bind": {binds}, "table.both": {both}, "echo.same": {rig.ProgGiven}, "math.next": {blind, exact}})
+	m := rig.NewModel(t, rig.Script{"table.sort": {sorts}, "table.keep": {keeps}, "table.bind": {binds}, "table.both": {both}, "table.raw": {raw}, "echo.same": {rig.ProgGiven}, "math.next": {blind, exact}})
 	d := rig.Start(t, m)
 	s := d.Session("table")
 	answer := func(session, body string) string {
@@ -40,6 +41,8 @@ func TestDigitsAreKept(t *testing.T) {
 		{`{"method": "keep", "args": [7615917337495251231]}`, `[null,7615917337495251231]`},
 		{`{"method": "keep", "kwargs": {"id": 9007199254740993}}`, `[7615917337495251231,9007199254740993]`},
 		{`{"method": "both", "args": [7615917337495251231, [9007199254740993]]}`, `[7615917337495251231,[9007199254740993],[9007199254740993]]`},
+		{`{"method": "raw", "args": [{"z": 9007199254740993, "a": 1.10}]}`, `"{\"z\":9007199254740993,\"a\":1.10}"`},
+		{`{"method": "raw", "kwargs": {"order": {"z": 9007199254740993, "a": 1.10}}}`, `"{\"z\":9007199254740993,\"a\":1.10}"`},
 		{`{"method": "bind", "args": [12345678901234567890123]}`, `12345678901234567890123`},
 	} {
 		if got := answer(s, c.body); got != c.want {

@@ -35,6 +35,8 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 		{"no port", []string{"serve", "--listen", "nonsense"}, 2, []string{"not HOST:PORT, such as 127.0.0.1:8420"}},
 		{"a flag that is not", []string{"serve", "--lisen", "x"}, 2, []string{"unknown flag: --lisen", "see recurgentd serve --help"}},
 		{"a command that is not", []string{"srve"}, 2, []string{"Did you mean this? serve", "recurgentd --help"}},
+		{"a word of another command", []string{"list"}, 2, []string{"Did you mean this?", " tools"}},
+		{"a word for the daemon", []string{"start"}, 2, []string{"Did you mean this? serve"}},
 		{"no key", []string{"serve", "--provider", "openai"}, 2, []string{"needs OPENAI_API_KEY, --openai-api-key-file or --openai-base-url"}},
 		{"a setting that is not", []string{"serve", "--config", file("a.yaml", "listen: 127.0.0.1:0\nmodle: x\n")}, 2, []string{"a.yaml: line 2: modle is not a setting", "recurgentd serve --help"}},
 		{"broken YAML", []string{"serve", "--config", file("b.yaml", "listen: [\n")}, 2, []string{"b.yaml: line 1"}},
@@ -81,6 +83,7 @@ func TestFirstRequestsGoneWrong(t *testing.T) {
 		{"GET", "/", "", "", 404, "/openapi.yaml"},
 		{"GET", "/v1/session", "", "", 404, "/openapi.yaml"},
 		{"PUT", "/v1/policy", `{}`, "application/json", 405, "GET, HEAD, PATCH"},
+		{"POST", "/v1/calls", `{"role": "calculator", "method": "add"}`, "application/json", 405, "POST /v1/sessions/{id}/calls"},
 		{"GET", "/v1/calls?limit=many", "", "", 400, "known parameters: limit"},
 	} {
 		var body []byte

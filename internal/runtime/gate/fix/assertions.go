@@ -76,7 +76,7 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 		return
 	}
 	if text := m.text(n.Type); kind == "" || like == "" || text == "rune" || text == "byte" || kind != "number" && m.shared(n) {
-		if decodedAs(t) == "" && !types.IsInterface(t) && !m.asksKind(n.X) {
+		if decodedAs(t) == "" && !types.IsInterface(t) && !m.asksKind(n.X) && !m.asksDigits(n, t) {
 			m.neverHolds(n, t)
 		}
 		return
@@ -176,6 +176,12 @@ func (m *fixer) handled(x ast.Expr, kind string, looks bool) bool {
 // asksKind reports whether the program asks in several ways what a value is.
 func (m *fixer) asksKind(x ast.Expr) bool {
 	return m.handled(x, "number", true) || m.handled(x, "array", true) || m.handled(x, "object", true) || m.handled(x, "string", true)
+}
+
+// asksDigits reports whether the program looks whether a value is a number beyond 2^53, and goes on where it is another one.
+func (m *fixer) asksDigits(n *ast.TypeAssertExpr, t types.Type) bool {
+	as, ok := m.parents[n].(*ast.AssignStmt)
+	return isDigits(t) && ok && len(as.Lhs) == 2 && !isName(as.Lhs[1], "_") && !m.refuses(n)
 }
 
 // source is where a value of type any comes from, as far as a text says it: a variable is what it is defined by.

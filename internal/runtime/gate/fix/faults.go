@@ -19,16 +19,18 @@ func (m *fixer) name(n ast.Node, text string) {
 	m.named = append(m.named, mark{m.offset(n.Pos()), text})
 }
 
-// neverHolds names an assertion of decoded JSON that never holds.
+// neverHolds names an assertion of decoded JSON that never holds, or for numbers beyond 2^53 alone.
 func (m *fixer) neverHolds(n *ast.TypeAssertExpr, t types.Type) {
-	what := "numbers are float64, lists []any, objects map[string]any; assert those, then convert the items"
+	holds, what := "never", "numbers are float64, lists []any, objects map[string]any; assert those, then convert the items"
 	switch _, object := t.Underlying().(*types.Struct); {
+	case isDigits(t):
+		holds, what = "seldom", "a number is a float64, and a json.Number only beyond 2^53; take both by a type switch, or Bind into an int64"
 	case types.TypeString(t, nil) == "time.Time":
 		what = "a date is a text: time.Parse(time.DateOnly, s)"
 	case object:
 		what = "an object is map[string]any, and call.Bind(&v) fills a struct with the arguments"
 	}
-	m.name(n, fmt.Sprintf("%s never holds: of decoded JSON %s", clip(m.text(n)), what))
+	m.name(n, fmt.Sprintf("%s %s holds: of decoded JSON %s", clip(m.text(n)), holds, what))
 }
 
 // faults names what a program has wrong that compiles. Of one in which something was fixed it names, too, what its author may have meant in another way.
@@ -41,9 +43,9 @@ func (m *fixer) faults() {
 	m.sharedTags()
 	if m.begun() {
 		m.fractions()
-	}
-	if m.begun() && m.terms.Returns == "" {
-		m.nilLists() // where null may be meant
+		if m.terms.Returns == "" {
+			m.nilLists() // where null may be meant
+		}
 	}
 }
 
@@ -207,14 +209,6 @@ func (m *fixer) wholeJSON() bool {
 		return !found
 	})
 	return found
-}
-
-// hasWhole reports whether values of the type are or hold integers.
-func hasWhole(t types.Type) bool {
-	if e, ok := t.(interface{ Elem() types.Type }); ok {
-		return hasWhole(e.Elem())
-	}
-	return isWhole(t)
 }
 
 // isPlace reports whether a number is a place in a list, or is kept in a variable that is one.

@@ -30,6 +30,9 @@ func isError(t types.Type) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
+// isDigits reports whether the type is json.Number, which decoded JSON has for whole numbers beyond 2^53 alone.
+func isDigits(t types.Type) bool { return types.TypeString(t, nil) == "encoding/json.Number" }
+
 func elemIs(t types.Type, kind types.BasicKind) bool {
 	s, ok := t.Underlying().(*types.Slice)
 	return ok && isBasic(s.Elem(), kind)
@@ -57,6 +60,14 @@ func isEmptyInterface(t types.Type) bool {
 	}
 	i, ok := types.Unalias(t).(*types.Interface)
 	return ok && i.Empty()
+}
+
+// hasWhole reports whether values of the type are or hold integers.
+func hasWhole(t types.Type) bool {
+	if e, ok := t.(interface{ Elem() types.Type }); ok {
+		return hasWhole(e.Elem())
+	}
+	return isWhole(t)
 }
 
 func isPlainString(t types.Type) bool { return types.Identical(t, types.Typ[types.String]) }
