@@ -67,7 +67,7 @@ func notLoaded(l *wire.Loaded) *Failure {
 func refused(r *report.Refusal) *Failure {
 	f := &Failure{Type: agent.ErrInvalidCode, Message: wire.BoundText([]byte(r.Message), wire.MaxMessage), Detail: "gate", Hint: wire.BoundText([]byte(r.Hint), wire.MaxMessage)}
 	switch r.Type {
-	case agent.ErrToolRegistry, agent.ErrDependencyPolicy, agent.ErrUnsupportedCapability:
+	case agent.ErrToolRegistry, agent.ErrDependencyPolicy:
 		f.Type = r.Type
 	case agent.ErrUnsupportedCapability:
 		f.Type, f.Ours = r.Type, true // no other text of the program would help
