@@ -106,8 +106,9 @@ func ownBuilder(t *testing.T) *native.Builder {
 // wantDenied runs the executable, whose value is what its probes saw, and returns that.
 func wantDenied(t *testing.T, p *sandbox.Pool, path string) (outcomes map[string]string) {
 	t.Helper()
-	got := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: "probes", Checksum: agent.Checksum("probes")}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c",
-		Now: time.Unix(1790000000, 0), Timeout: time.Minute, Native: executable(t, path)}, host{})
+	shared.made.Add(agent.Checksum(path), executable(t, path))
+	got := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: "probes", Checksum: agent.Checksum(path)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c",
+		Now: time.Unix(1790000000, 0), Timeout: time.Minute}, host{})
 	if err := json.Unmarshal(got.Value, &outcomes); err != nil {
 		t.Fatalf("%v: %+v", err, got)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
@@ -39,6 +40,7 @@ var shared struct {
 	once    sync.Once
 	dir     string
 	pool    *sandbox.Pool
+	made    runtimetest.Executables // what the pool runs: programs are added
 	builder *native.Builder
 	err     error
 }
@@ -61,6 +63,7 @@ func builder(t testing.TB) (*native.Builder, *sandbox.Pool) {
 		if shared.pool, shared.err = sandbox.New(o); shared.err != nil {
 			return
 		}
+		shared.pool.UseCompiler(&shared.made)
 		if shared.dir, shared.err = os.MkdirTemp("", "native"); shared.err != nil {
 			return
 		}
