@@ -73,7 +73,7 @@ func TestExecutableIsConfined(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again := wantDenied(t, p, path)[probe.Again]; again != c.again {
+			if again := wantDenied(t, p, path, "probes")[probe.Again]; again != c.again {
 				t.Errorf("%s is %s, want %s", probe.Again, again, c.again)
 			}
 		})
@@ -102,9 +102,9 @@ func ownBuilder(t *testing.T) *native.Builder {
 }
 
 // wantDenied runs the executable, whose value is what its probes saw, and returns that.
-func wantDenied(t *testing.T, p *sandbox.Pool, path string) (outcomes map[string]string) {
+func wantDenied(t *testing.T, p *sandbox.Pool, path, source string) (outcomes map[string]string) {
 	t.Helper()
-	got, _ := run(t, p, "probes", executable(t, path), "[]")
+	got, _ := run(t, p, source, executable(t, path), "[]")
 	if err := json.Unmarshal([]byte(got.Value), &outcomes); err != nil {
 		t.Fatalf("%v: %s", err, got)
 	}

@@ -1,6 +1,8 @@
 package rewrite
 
-import "go/ast"
+import (
+	"go/ast"
+)
 
 // inOrder returns a select of several cases as selects of one case within each other, so that the first that is ready is taken, as on the engine; nil for
 // one that is in order as it is. A program has one goroutine: what is not ready when the select begins will never be.
@@ -17,11 +19,7 @@ func (w *writer) inOrder(s *ast.SelectStmt) ast.Stmt {
 	if len(cases) < 2 {
 		return nil
 	}
-	for _, c := range cases {
-		if !plainComm(c.Comm) {
-			w.refuse("it has a select whose channels and values are more than names")
-		}
-	}
+	before := w.evaluated(cases)
 	var out *ast.SelectStmt
 	for i := len(cases) - 1; i >= 0; i-- {
 		if out != nil {
@@ -30,20 +28,64 @@ func (w *writer) inOrder(s *ast.SelectStmt) ast.Stmt {
 		at := cases[i].Case
 		out = &ast.SelectStmt{Select: at, Body: &ast.BlockStmt{Lbrace: at, List: append([]ast.Stmt{cases[i]}, last...), Rbrace: s.Body.Rbrace}}
 	}
-	return out
+	return after(before, out)
 }
 
-// plainComm reports whether it makes no difference when the channel of a case, and what is sent, are evaluated.
-func plainComm(s ast.Stmt) bool {
+// evaluated returns what evaluates the channels of the cases, and what they send, in their order: all of them are, whichever is taken. It has the cases take the values; it does nothing where
+// they have names and constants alone.
+func (w *writer) evaluated(cases []*ast.CommClause) (before []ast.Stmt) {
+	simple := true
+	for _, c := range cases {
+		channel, sent := operands(c.Comm)
+		simple = simple && plain(*channel) && (sent == nil || plain(*sent))
+	}
+	if simple {
+		return nil
+	}
+	for _, c := range cases {
+		channel, sent := operands(c.Comm)
+		*channel = w.before(*channel, &before)
+		if sent == nil {
+			continue
+		}
+		if v := w.info.Types[*sent]; v.Value == nil && !v.IsNil() { // it may take its type from the channel
+			*sent = &ast.CallExpr{Fun: w.call(*sent, "Sent", *channel), Lparen: (*sent).Pos(), Args: []ast.Expr{*sent}, Rparen: (*sent).End()}
+			*sent = w.before(*sent, &before)
+		}
+	}
+	return before
+}
+
+// operands returns where a case has its channel, and what it sends; nil for one that receives.
+func operands(s ast.Stmt) (channel, sent *ast.Expr) {
 	switch s := s.(type) {
 	case *ast.SendStmt:
-		return plain(s.Chan) && plain(s.Value)
-	case *ast.ExprStmt:
-		return plain(ast.Unparen(s.X).(*ast.UnaryExpr).X)
+		return &s.Chan, &s.Value
 	case *ast.AssignStmt:
-		return plain(ast.Unparen(s.Rhs[0]).(*ast.UnaryExpr).X)
+		return received(&s.Rhs[0]), nil
 	}
-	return false
+	return received(&s.(*ast.ExprStmt).X), nil
+}
+
+func received(at *ast.Expr) *ast.Expr {
+	for {
+		switch e := (*at).(type) {
+		case *ast.ParenExpr:
+			at = &e.X
+		case *ast.UnaryExpr:
+			return &e.X
+		}
+	}
+}
+
+// after has a statement come after others, where a single one is needed that breaks and returns as it does.
+func after(before []ast.Stmt, s ast.Stmt) ast.Stmt {
+	for i := len(before) - 1; i >= 0; i-- {
+		at := before[i].Pos()
+		clause := &ast.CaseClause{Case: at, Colon: at, Body: []ast.Stmt{s}}
+		s = &ast.SwitchStmt{Switch: at, Init: before[i], Body: &ast.BlockStmt{Lbrace: at, List: []ast.Stmt{clause}, Rbrace: s.End()}}
+	}
+	return s
 }
 
 func plain(e ast.Expr) bool {

@@ -8,12 +8,6 @@ import (
 
 // Products and quotients of numbers with fractions, each rounded by itself: without the conversions a compiler may compute one together with the sum that it is part of, and round once.
 
-// The names of these types that no program can declare anew.
-type (
-	Float64 = float64
-	Float32 = float32
-)
-
 type complexNumber interface{ ~complex64 | ~complex128 }
 
 type number interface {
