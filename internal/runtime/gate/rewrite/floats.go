@@ -9,7 +9,7 @@ import (
 // Compilers for some processors compute a product and the sum that it is part of in one operation, which rounds once and gives another number than the two do. They divide by a power of
 // two as they multiply. The language forbids both where the product or quotient is converted, be it to the type that it has. So each one is: a program then computes the same everywhere.
 
-// numbers tells which kinds of numbers with fractions a type has, or a type parameter can have.
+// numbers are the kinds of numbers with fractions that a type has, or a type parameter can have.
 type numbers struct{ real, complex bool }
 
 func numbersOf(t types.Type) (n numbers) {
