@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"go/token"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -50,14 +51,24 @@ func buildError(step string, said []byte, err error) *BuildError {
 	return &BuildError{Step: step, Text: strings.ToValidUTF8(string(said[:min(len(said), 4<<10)]), "?"), Err: err}
 }
 
-// mainText is package main of an executable with that many programs: one, but for tests that build many at once.
-func mainText(programs int) string {
+// mainText is package main of an executable with the programs: one, but for tests that build many at once.
+func mainText(texts ...string) string {
 	var imports, list strings.Builder
-	for i := range programs {
+	for i, text := range texts {
 		fmt.Fprintf(&imports, "\tp%d %q\n", i, packagePath(i))
-		fmt.Fprintf(&list, ", p%d.RecurgentNativeProgram", i)
+		fmt.Fprintf(&list, ", p%d.%s", i, variable(text))
 	}
 	return "package main\n\nimport (\n\tsupport \"" + carried.Support + "\"\n" + imports.String() + ")\n\nfunc main() { support.Main(" + list.String()[2:] + ") }\n"
+}
+
+// variable returns the name of the variable that the last line of a text declares (rewrite.Text).
+func variable(text string) string {
+	line := text[strings.LastIndex(text, "\nvar ")+1:]
+	name, _, _ := strings.Cut(strings.TrimPrefix(line, "var "), " ")
+	if !token.IsExported(name) || !token.IsIdentifier(name) {
+		return "RecurgentNativeProgram"
+	}
+	return name
 }
 
 // packagePath is the path of a program's package: "tool", and "tool1" and so on for those behind the first.
@@ -139,7 +150,7 @@ func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolSte
 		compile(packagePath(i), "host.cfg", source, text)
 	}
 	files["main.cfg"] = packages
-	compile("main", "main.cfg", "main.go", mainText(len(texts)))
+	compile("main", "main.cfg", "main.go", mainText(texts...))
 	files["link.cfg"] = packages
 	out = append(out, wire.ToolStep{Tool: b.tool(carried.Link), Args: append(linkFlags(runtime.GOOS, texts), "-importcfg", "link.cfg", "-o", "program", "main.a"), Writes: "program"})
 	for name, text := range files {

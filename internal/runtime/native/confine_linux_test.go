@@ -75,7 +75,7 @@ func TestExecutableIsConfined(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again := wantDenied(t, p, x.Path)[probe.Again]; again != c.again {
+			if again := wantDenied(t, p, x.Path, "probes")[probe.Again]; again != c.again {
 				t.Errorf("%s is %s, want %s", probe.Again, again, c.again)
 			}
 		})
@@ -104,7 +104,7 @@ func ownBuilder(t *testing.T) *native.Builder {
 }
 
 // wantDenied runs the executable, whose value is what its probes saw, and returns that.
-func wantDenied(t *testing.T, p *sandbox.Pool, path string) (outcomes map[string]string) {
+func wantDenied(t *testing.T, p *sandbox.Pool, path, source string) (outcomes map[string]string) {
 	t.Helper()
 	shared.made.Add(agent.Checksum(path), executable(t, path))
 	got := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: "probes", Checksum: agent.Checksum(path)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c",

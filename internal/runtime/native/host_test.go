@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -59,4 +61,18 @@ func (host) OpenFile(context.Context, string) (*sandbox.OpenFile, *sandbox.Autho
 
 func (host) CreateFile(context.Context, string, string, string) (sandbox.NewFile, *sandbox.AuthoredError) {
 	return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: "no files"}
+}
+
+// manyAsOne finds the paths of programs that are not alone in their executable.
+var manyAsOne = regexp.MustCompile(`\btool\d+\.`)
+
+// run runs a program once, on the executable that has it.
+func run(t *testing.T, p *sandbox.Pool, source string, x *sandbox.Executable, args string) sandbox.Result {
+	t.Helper()
+	req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0), Timeout: time.Minute}
+	if err := json.Unmarshal([]byte(args), &req.Args); err != nil {
+		t.Fatal(err)
+	}
+	shared.made.Add(req.Program.Checksum, x)
+	return p.Run(t.Context(), req, host{})
 }

@@ -27,7 +27,7 @@ const (
 // supportVersion names what an executable holds beside its program: our packages, those of the toolchain, the way of building.
 func (b *Builder) supportVersion() (string, error) {
 	h := sha256.New()
-	fmt.Fprint(h, b.opts.Toolchain.Version, "\n", carried.Settings, "\n", mainText(1))
+	fmt.Fprint(h, b.opts.Toolchain.Version, "\n", carried.Settings, "\n", mainText(""))
 	if pack := b.opts.Toolchain.pack; pack != nil {
 		fmt.Fprintln(h, pack.Digest)
 		return hex.EncodeToString(h.Sum(nil))[:16], nil

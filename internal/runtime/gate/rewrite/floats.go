@@ -9,7 +9,7 @@ import (
 // Compilers for some processors compute a product and the sum that it is part of in one operation, which rounds once and gives another number than the two do. They divide by a power of
 // two as they multiply. The language forbids both where the product or quotient is converted, be it to the type that it has. So each one is: a program then computes the same everywhere.
 
-// numbers tells which kinds of numbers with fractions a type has, or a type parameter can have.
+// numbers are the kinds of numbers with fractions that a type has, or a type parameter can have.
 type numbers struct{ real, complex bool }
 
 func numbersOf(t types.Type) (n numbers) {
@@ -54,15 +54,15 @@ func (w *writer) rounded(e *ast.BinaryExpr, t types.Type) ast.Expr {
 	basic, _ := types.Unalias(t).(*types.Basic)
 	switch {
 	case basic != nil && basic.Kind() == types.Float64:
-		return call(e, "Float64", e)
+		return w.call(e, "Float64", e)
 	case basic != nil && basic.Kind() == types.Float32:
-		return call(e, "Float32", e)
+		return w.call(e, "Float32", e)
 	case !n.complex:
-		return call(e, "Rounded", e)
+		return w.call(e, "Rounded", e)
 	case isTypeParam(t):
-		return call(e, operation+"Of", e.X, e.Y)
+		return w.call(e, operation+"Of", e.X, e.Y)
 	}
-	return call(e, operation, e.X, e.Y)
+	return w.call(e, operation, e.X, e.Y)
 }
 
 func isTypeParam(t types.Type) bool {
@@ -71,8 +71,8 @@ func isTypeParam(t types.Type) bool {
 }
 
 // call returns a call of package support's function in the place of a node, or a conversion to its type.
-func call(in ast.Node, name string, args ...ast.Expr) *ast.CallExpr {
-	return &ast.CallExpr{Fun: &ast.Ident{NamePos: in.Pos(), Name: supportName + "." + name}, Lparen: in.Pos(), Args: args, Rparen: in.End()}
+func (w *writer) call(in ast.Node, name string, args ...ast.Expr) *ast.CallExpr {
+	return &ast.CallExpr{Fun: &ast.Ident{NamePos: in.Pos(), Name: w.support(name)}, Lparen: in.Pos(), Args: args, Rparen: in.End()}
 }
 
 // unfusedAssign returns the statement that does the same as x *= y or x /= y, and rounds; nil for others.
@@ -95,10 +95,10 @@ func (w *writer) unfusedAssign(s *ast.AssignStmt) ast.Stmt {
 		return &ast.AssignStmt{Lhs: s.Lhs, TokPos: s.TokPos, Tok: token.ASSIGN, Rhs: []ast.Expr{value}}
 	}
 	if at, ok := ast.Unparen(x).(*ast.IndexExpr); ok && overMap(w.info.TypeOf(at.X)) { // an element has no address
-		elements := call(x, "In", at.X)
+		elements := w.call(x, "In", at.X)
 		return &ast.ExprStmt{X: &ast.CallExpr{Fun: &ast.SelectorExpr{X: elements, Sel: &ast.Ident{NamePos: s.TokPos, Name: method}}, Lparen: s.TokPos, Args: []ast.Expr{at.Index, y}, Rparen: s.End()}}
 	}
-	return &ast.ExprStmt{X: call(s, method, &ast.UnaryExpr{OpPos: x.Pos(), Op: token.AND, X: x}, y)}
+	return &ast.ExprStmt{X: w.call(s, method, &ast.UnaryExpr{OpPos: x.Pos(), Op: token.AND, X: x}, y)}
 }
 
 // repeatable reports whether an expression can be evaluated twice in the place of once: it calls and receives nothing.

@@ -12,11 +12,11 @@ func (w *writer) mapRange(s *ast.RangeStmt) ast.Stmt {
 		return nil
 	}
 	at := s.For
-	name := func() *ast.Ident { return &ast.Ident{NamePos: at, Name: rangeName} }
+	name := func() *ast.Ident { return &ast.Ident{NamePos: at, Name: w.name("Range")} }
 	method := func(m string) ast.Expr {
 		return &ast.CallExpr{Fun: &ast.SelectorExpr{X: name(), Sel: &ast.Ident{NamePos: at, Name: m}}, Lparen: at, Rparen: at}
 	}
-	over := &ast.CallExpr{Fun: &ast.Ident{NamePos: at, Name: supportName + ".Over"}, Lparen: at, Args: []ast.Expr{s.X}, Rparen: s.X.End()}
+	over := &ast.CallExpr{Fun: &ast.Ident{NamePos: at, Name: w.support("Over")}, Lparen: at, Args: []ast.Expr{s.X}, Rparen: s.X.End()}
 	assign := &ast.AssignStmt{TokPos: at, Tok: s.Tok}
 	for _, part := range []struct {
 		to ast.Expr

@@ -1,8 +1,8 @@
-// Package rewrite makes of a checked program the text that the Go compiler compiles. The text calls package support where a run must follow the call alone: for
-// the clock, randomness, the order of map ranges, and a terminal that is none. Package variables are initialised by a function, at the start of each run. Lines are
-// reported as in the source.
+// Package rewrite makes of a checked program the text that a Go toolchain compiles for a native executable. The text calls package support where
+// the engine gives programs something of its own: clock, randomness, the order of map ranges, a terminal that is none. Package variables are
+// initialised by a function, at the start of each run. Lines are reported as in the source.
 //
-// The few programs whose text cannot say what they mean are refused.
+// A program computes the same numbers on every processor (floats.go). What has no text is refused: a program has a type that nothing exports.
 package rewrite
 
 import (
@@ -17,32 +17,39 @@ import (
 	"golang.org/x/tools/go/ast/astutil"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
 // SupportPath is the import path of package support.
 const SupportPath = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
 
-// Main is the variable of the text that holds the support.Program.
-const Main = prefix + "Program"
-
-// prefix begins every name that the text has beside the program's own.
+// prefix begins every name that the text has beside the program's own, and nothing of the program. Where that has it too, a number follows.
 const prefix = "RecurgentNative"
 
-const (
-	supportName = prefix + "Support"
-	rangeName   = prefix + "Range"
-	resetName   = prefix + "Reset"
-)
+func prefixFor(source string) string {
+	own := prefix
+	for n := 1; strings.Contains(source, own); n++ {
+		own = prefix + strconv.Itoa(n)
+	}
+	return own
+}
+
+// name is one of the text's own.
+func (w *writer) name(of string) string { return w.prefix + of }
+
+// support is the name of something of package support.
+func (w *writer) support(of string) string { return w.prefix + "Support." + of }
 
 // Unsupported is the reason why a program has no text for the compiler.
 type Unsupported string
 
 func (u Unsupported) Error() string { return "the program cannot be compiled: " + string(u) }
 
-// Text returns the text of a program, whose syntax tree it changes, and the error is Unsupported. source is the program as it is stored.
+// Text returns the text of a program, whose syntax tree it changes, and the error is Unsupported. source is the program as it is stored. The last line of the text declares a variable that holds
+// the support.Program, and begins with "var " and its name.
 func Text(p *gate.Program, source string) (string, error) {
 	unit := p.Units[len(p.Units)-1]
-	w := &writer{pkg: unit.Pkg, info: unit.Info, file: unit.Files[0], unused: map[token.Pos]bool{}, imports: map[string]string{}}
+	w := &writer{prefix: prefixFor(source), pkg: unit.Pkg, info: unit.Info, file: unit.Files[0], unused: map[token.Pos]bool{}, imports: map[*types.Package]string{}}
 	for _, pos := range p.Unused {
 		w.unused[pos] = true
 	}
@@ -57,18 +64,20 @@ func Text(p *gate.Program, source string) (string, error) {
 	if err := (&printer.Config{Mode: printer.UseSpaces | printer.TabIndent | printer.SourcePos, Tabwidth: 8}).Fprint(&b, p.Fset, f); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&b, "\nvar %s = %s.Program{Source: %s, Once: %t, Reset: %s, Run: Run}\n", Main, supportName, strconv.Quote(source), p.Residue, resetName)
+	fmt.Fprintf(&b, "\nvar %s = %s{Source: %s, Once: %t, Reset: %s, Run: Run}\n", w.name("Program"), w.support("Program"), strconv.Quote(source), p.Residue, w.name("Reset"))
 	return b.String(), nil
 }
 
 // A writer rewrites one program.
 type writer struct {
+	prefix  string
 	pkg     *types.Package
 	info    *types.Info
 	file    *ast.File
-	unused  map[token.Pos]bool // where variables are declared that nothing uses
-	imports map[string]string  // names of packages that only types of variables need, by path
-	refused Unsupported        // the first reason
+	unused  map[token.Pos]bool        // where variables are declared that nothing uses
+	imports map[*types.Package]string // names of packages that only types of variables need
+	made    int                       // names that were made
+	refused Unsupported               // the first reason
 }
 
 func (w *writer) refuse(why string) {
@@ -77,7 +86,7 @@ func (w *writer) refuse(why string) {
 	}
 }
 
-// replace puts what depends on the call alone in the place of a node.
+// replace puts the engine's own in place of a node.
 func (w *writer) replace(c *astutil.Cursor) bool {
 	switch n := c.Node().(type) {
 	case *ast.Ident:
@@ -104,17 +113,14 @@ func (w *writer) replace(c *astutil.Cursor) bool {
 	return true
 }
 
-// ident replaces the built-in print and println, which would write to the standard error, and refuses names of ours.
+// ident replaces the built-in print and println, which would write to the standard error.
 func (w *writer) ident(id *ast.Ident) {
-	if strings.HasPrefix(id.Name, prefix) && (w.info.Defs[id] != nil || w.info.Uses[id] != nil) {
-		w.refuse("it has names that begin with " + prefix)
-	}
 	if b, ok := w.info.Uses[id].(*types.Builtin); ok && (b.Name() == "print" || b.Name() == "println") {
-		id.Name = supportName + ".Discard"
+		id.Name = w.support("Discard")
 	}
 }
 
-// selector replaces a name of another package.
+// selector replaces a name of a package that the engine replaces, too.
 func (w *writer) selector(s *ast.SelectorExpr) {
 	x, ok := s.X.(*ast.Ident)
 	if !ok {
@@ -126,7 +132,7 @@ func (w *writer) selector(s *ast.SelectorExpr) {
 	}
 	path := name.Imported().Path()
 	if to := replacement(path, s.Sel.Name, w.info.Uses[s.Sel]); to != "" {
-		s.X = &ast.Ident{NamePos: x.NamePos, Name: supportName}
+		s.X = &ast.Ident{NamePos: x.NamePos, Name: w.name("Support")}
 		s.Sel = &ast.Ident{NamePos: s.Sel.NamePos, Name: to}
 	}
 }
@@ -142,12 +148,12 @@ func (w *writer) importDecls() []ast.Decl {
 		}
 		return true
 	})
-	list := map[string]string{supportName: SupportPath}
+	list := map[string]string{w.name("Support"): SupportPath}
 	for name := range used {
 		list[name.Name()] = name.Imported().Path()
 	}
-	for path, name := range w.imports {
-		list[name] = path
+	for pkg, name := range w.imports {
+		list[name] = allow.SeenPath(pkg.Path())
 	}
 	return importDecls(list, w.file.Package)
 }

@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"errors"
 	"go/types"
 	"slices"
 	"strings"
@@ -59,18 +58,13 @@ func textOf(t *testing.T, source string) (string, error) {
 
 const run = "\nfunc Run(call *recurgent.Call) (any, error) { return nil, nil }\n"
 
-// Programs that the text cannot give the engine's answers stay on the engine.
-func TestUnsupported(t *testing.T) {
+// A type that a package keeps to itself, and that a program comes by, is the type of something that the package exports.
+func TestKeptTypesAreExported(t *testing.T) {
 	t.Parallel()
-	for source, why := range map[string]string{
-		"package tool\nimport \"encoding/binary\"\nfunc same[T any](v T) T { return v }\nvar order = same(binary.LittleEndian)" + run: "no package exports",
-		"package tool\nvar RecurgentNativeX = 1" + run: "names that begin with",
-		"package tool\ntype b bool\nfunc f() chan b { return nil }\nfunc g(n int) { select { case f() <- (n == 1): case <-f(): } }" + run: "takes its type from",
-		"package tool\ntype string int\nvar x = len(\"\")" + run:                                                                          "declares the type string anew",
-	} {
-		_, err := textOf(t, source)
-		if _, ok := errors.AsType[Unsupported](err); !ok || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s\ngot %v, want %s", source, err, why)
+	for _, kept := range []string{"binary.BigEndian", "binary.LittleEndian", "binary.NativeEndian", "unicode.CaseRange{}.Delta"} {
+		text, err := textOf(t, "package tool\nimport (\"encoding/binary\"; \"unicode\")\nvar _, _ = binary.BigEndian, unicode.MaxRune\nfunc list[T any](v ...T) []T { return v }\nvar all = list("+kept+")"+run)
+		if err != nil || !strings.Contains(text, "RecurgentNativeZero1(RecurgentNativeImport0."+kept[strings.Index(kept, ".")+1:]+")") {
+			t.Errorf("%s: got %v %s", kept, err, text)
 		}
 	}
 }

@@ -8,12 +8,6 @@ import (
 
 // Products and quotients of numbers with fractions, each rounded by itself: without the conversions a compiler may compute one together with the sum that it is part of, and round once.
 
-// The names of these types that no program can declare anew.
-type (
-	Float64 = float64
-	Float32 = float32
-)
-
 type complexNumber interface{ ~complex64 | ~complex128 }
 
 type number interface {
@@ -96,13 +90,14 @@ func quotient(x, y complex128) complex128 {
 		e, f = float64((float64(a*ratio)+b)/by), float64((float64(b*ratio)-a)/by)
 	}
 	if math.IsNaN(e) && math.IsNaN(f) {
-		return special(a, b, c, d, e, f)
+		return special(x, y, complex(e, f))
 	}
 	return complex(e, f)
 }
 
-// special returns what a quotient is where a part is infinite or the divisor is zero; otherwise e and f.
-func special(a, b, c, d, e, f float64) complex128 {
+// special returns x/y where a part is infinite or y is zero; otherwise what was computed.
+func special(x, y, computed complex128) complex128 {
+	a, b, c, d := real(x), imag(x), real(y), imag(y)
 	switch {
 	case c == 0 && d == 0 && (!math.IsNaN(a) || !math.IsNaN(b)):
 		infinite := math.Copysign(math.Inf(1), c)
@@ -114,7 +109,7 @@ func special(a, b, c, d, e, f float64) complex128 {
 		c, d = unit(c), unit(d)
 		return complex(0*(float64(a*c)+float64(b*d)), 0*(float64(b*c)-float64(a*d)))
 	}
-	return complex(e, f)
+	return computed
 }
 
 func finite(f float64) bool { return !math.IsNaN(f - f) }
