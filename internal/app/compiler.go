@@ -215,7 +215,11 @@ func (c *compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sand
 	if err != nil {
 		return nil, err
 	}
-	if err := c.turns.Enter(ctx, what.Owner, 1); err != nil {
+	enter := c.turns.Enter
+	if sandbox.InBackground(ctx) {
+		enter = c.turns.EnterLast
+	}
+	if err := enter(ctx, what.Owner, 1); err != nil {
 		return nil, err
 	}
 	defer c.turns.Leave(what.Owner, 1)

@@ -437,3 +437,41 @@ func BenchmarkShare(b *testing.B) {
 		}
 	}
 }
+
+// What enters last is served when nothing else that could be is waiting, in order, whichever owner holds less.
+func TestShareServesTheLastLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewShare[string](1)
+		if !s.Try("a", 1) || !s.Try("b", 1) { // all there is
+			t.Fatal("no unit is free at the start")
+		}
+		var order []string
+		ask := func(enter func(context.Context, string, int64) error, owner, name string) {
+			go func() {
+				if enter(t.Context(), owner, 1) == nil {
+					order = append(order, name)
+				}
+			}()
+			synctest.Wait()
+		}
+		ask(s.EnterLast, "c", "last")
+		ask(s.EnterLast, "c", "last of all")
+		ask(s.Enter, "b", "first")
+		ask(s.Enter, "d", "second")
+		for _, owner := range []string{"b", "a", "b", "d", "c"} {
+			s.Leave(owner, 1)
+			synctest.Wait()
+		}
+		if want := []string{"first", "second", "last", "last of all"}; !slices.Equal(order, want) {
+			t.Errorf("got %q, want %q", order, want)
+		}
+		if err := s.EnterLast(t.Context(), "d", 1); err != nil {
+			t.Error(err)
+		}
+		s.Leave("d", 1)
+		s.Leave("c", 1)
+		if n, waiting := s.Used(); n != 0 || waiting != 0 || len(s.held)+len(s.waiting) != 0 {
+			t.Errorf("left over: %d units, %d wait", n, waiting)
+		}
+	})
+}

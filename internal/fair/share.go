@@ -18,16 +18,22 @@ import (
 // that holds nothing may take whatever is free.
 //
 // Requests of one owner are served in the order of their arrival. Among owners the one that holds least is served first,
-// then the one whose request is oldest. As long as units are given back, each request for one unit is served in the end; one
+// then the one whose request is oldest; requests of EnterLast come behind all others. As long as units are given back, each request for one unit is served in the end; one
 // for many units may wait for as long as others take the units that it would need, piece by piece.
 type Share[K comparable] struct {
 	alone, total int64 // set once by NewShare
 
 	mu      sync.Mutex
-	used    int64            // guarded by mu
-	held    map[K]int64      // by owners that hold any; guarded by mu
-	waiting map[K][]*request // of owners that wait, in order of arrival; guarded by mu
-	last    uint64           // number of the latest request that had to wait; guarded by mu
+	used    int64                  // guarded by mu
+	held    map[K]int64            // by owners that hold any; guarded by mu
+	waiting map[lane[K]][]*request // of owners that wait, in order of arrival; guarded by mu
+	last    uint64                 // number of the latest request that had to wait; guarded by mu
+}
+
+// A lane has an owner's requests that are served in order. Those of EnterLast have their own.
+type lane[K comparable] struct {
+	owner K
+	last  bool
 }
 
 type request struct {
@@ -39,36 +45,45 @@ type request struct {
 // NewShare returns a share of which one owner alone may hold that many units, at least 1. A third more is there for others.
 func NewShare[K comparable](alone int64) *Share[K] {
 	alone = max(1, alone)
-	return &Share[K]{alone: alone, total: alone + (alone+2)/3, held: map[K]int64{}, waiting: map[K][]*request{}}
+	return &Share[K]{alone: alone, total: alone + (alone+2)/3, held: map[K]int64{}, waiting: map[lane[K]][]*request{}}
 }
 
 // Try takes n units for the owner if it may have them now. It takes none while an earlier request of the owner waits.
 func (s *Share[K]) Try(owner K, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.try(owner, n)
+	return s.try(lane[K]{owner: owner}, n)
 }
 
-func (s *Share[K]) try(owner K, n int64) bool {
-	if len(s.waiting[owner]) > 0 || !s.fits(owner, n) {
+func (s *Share[K]) try(in lane[K], n int64) bool {
+	if len(s.waiting[in]) > 0 || !s.fits(in.owner, n) {
 		return false
 	}
-	s.take(owner, n)
+	s.take(in.owner, n)
 	return true
 }
 
 // Enter takes n units for the owner and waits for them where it must. More than one owner alone may hold count as that
 // many; Leave counts them the same way. It returns the cause of ctx's end when that comes first, and has taken nothing then.
 func (s *Share[K]) Enter(ctx context.Context, owner K, n int64) error {
+	return s.enter(ctx, lane[K]{owner: owner}, n)
+}
+
+// EnterLast is Enter for a request that comes behind those of Enter, of all owners, as long as one of these can be served.
+func (s *Share[K]) EnterLast(ctx context.Context, owner K, n int64) error {
+	return s.enter(ctx, lane[K]{owner, true}, n)
+}
+
+func (s *Share[K]) enter(ctx context.Context, in lane[K], n int64) error {
 	n = min(n, s.alone)
 	s.mu.Lock()
-	if s.try(owner, n) {
+	if s.try(in, n) {
 		s.mu.Unlock()
 		return nil
 	}
 	s.last++
 	r := &request{units: n, number: s.last, granted: make(chan struct{})}
-	s.waiting[owner] = append(s.waiting[owner], r)
+	s.waiting[in] = append(s.waiting[in], r)
 	s.mu.Unlock()
 	select {
 	case <-r.granted:
@@ -77,10 +92,10 @@ func (s *Share[K]) Enter(ctx context.Context, owner K, n int64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.waiting[owner], r); i >= 0 {
-		s.setWaiting(owner, slices.Delete(s.waiting[owner], i, i+1))
+	if i := slices.Index(s.waiting[in], r); i >= 0 {
+		s.setWaiting(in, slices.Delete(s.waiting[in], i, i+1))
 	} else { // granted at the same moment
-		s.take(owner, -n)
+		s.take(in.owner, -n)
 	}
 	s.wake() // whoever waited behind it
 	return context.Cause(ctx)
@@ -98,8 +113,8 @@ func (s *Share[K]) Leave(owner K, n int64) {
 func (s *Share[K]) Used() (units int64, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, line := range s.waiting {
-		waiting += len(line)
+	for _, requests := range s.waiting {
+		waiting += len(requests)
 	}
 	return s.used, waiting
 }
@@ -123,38 +138,41 @@ func (s *Share[K]) take(owner K, n int64) {
 	}
 }
 
-// setWaiting sets who waits of the owner. The caller holds mu.
-func (s *Share[K]) setWaiting(owner K, line []*request) {
-	if len(line) == 0 {
-		delete(s.waiting, owner)
+// setWaiting sets who waits in the lane. The caller holds mu.
+func (s *Share[K]) setWaiting(in lane[K], requests []*request) {
+	if len(requests) == 0 {
+		delete(s.waiting, in)
 		return
 	}
-	s.waiting[owner] = line
+	s.waiting[in] = requests
 }
 
 // wake grants what fits. The caller holds mu.
 func (s *Share[K]) wake() {
 	for {
 		var best *request
-		var whose K
-		for owner, line := range s.waiting {
-			if r := line[0]; s.fits(owner, r.units) && (best == nil || s.before(owner, r, whose, best)) {
-				best, whose = r, owner
+		var whose lane[K]
+		for in, requests := range s.waiting {
+			if r := requests[0]; s.fits(in.owner, r.units) && (best == nil || s.before(in, r, whose, best)) {
+				best, whose = r, in
 			}
 		}
 		if best == nil {
 			return
 		}
 		s.setWaiting(whose, s.waiting[whose][1:])
-		s.take(whose, best.units)
+		s.take(whose.owner, best.units)
 		close(best.granted)
 	}
 }
 
 // before reports whether a's request r goes before b's request q. The caller holds mu.
-func (s *Share[K]) before(a K, r *request, b K, q *request) bool {
-	if s.held[a] != s.held[b] {
-		return s.held[a] < s.held[b]
+func (s *Share[K]) before(a lane[K], r *request, b lane[K], q *request) bool {
+	if a.last != b.last {
+		return b.last
+	}
+	if s.held[a.owner] != s.held[b.owner] {
+		return s.held[a.owner] < s.held[b.owner]
 	}
 	return r.number < q.number
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -91,7 +92,7 @@ func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection, next time.Tim
 		default:
 		}
 		c.mu.Unlock()
-		next = r.tryCorrection(r.life, k, actor)
+		next = r.tryCorrection(sandbox.Background(r.life), k, actor)
 		c.mu.Lock()
 		p.now = nil
 		if len(p.wake) > 0 {

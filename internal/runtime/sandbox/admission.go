@@ -12,8 +12,8 @@ import (
 // admission decides which calls may run now. A place is taken by a program that runs, not by one that waits for
 // another program or for the network: so programs that wait for each other cannot block one another, although nested calls and programs that
 // go on wait for a place, too. These come before their owner's new calls, so that what has begun ends. Owners take turns, and an owner of whom nothing
-// runs gets a place beyond the usual number, so that nobody's spinning programs keep another waiting. Client calls under
-// way, those that wait for something included, are divided as fair.Share divides.
+// runs gets a place beyond the usual number, so that nobody's spinning programs keep another waiting. Work in the background comes behind all
+// others. Client calls under way, those that wait for something included, are divided as fair.Share divides.
 type admission struct {
 	running int // places for programs that run
 	chains  int // client calls under way at once, of all owners
@@ -27,10 +27,11 @@ type admission struct {
 	last    uint64                // number of the latest waiter; guarded by mu
 }
 
-// A lineKey names those who wait in order: calls of an owner, or what is part of those under way: nested calls, programs that go on, checks.
+// A lineKey names those who wait in order: calls of an owner, or what is part of those under way: nested calls, programs that go on, checks. Work in the background has lines of its own.
 type lineKey struct {
-	owner agent.Owner
-	part  bool
+	owner      agent.Owner
+	part       bool
+	background bool
 }
 
 type waiter struct {
@@ -51,7 +52,7 @@ func (a *admission) fits(k lineKey) bool {
 	if !k.part && !fair.Fits(int64(a.chains), int64(a.under), int64(a.underOf[k.owner]), 1) {
 		return false
 	}
-	return a.busy < a.running || a.byOwner[k.owner] == 0 && len(a.byOwner) < 2*a.running
+	return a.busy < a.running || !k.background && a.byOwner[k.owner] == 0 && len(a.byOwner) < 2*a.running
 }
 
 func (a *admission) take(k lineKey) {
@@ -80,11 +81,13 @@ func less(counts map[agent.Owner]int, owner agent.Owner) {
 	}
 }
 
-func lineOf(r *Request) lineKey { return lineKey{r.Owner, r.Depth > 0} }
+func lineOf(r *Request) lineKey { return lineKey{owner: r.Owner, part: r.Depth > 0} }
 
 // enter waits for a place. It returns ctx's error when that comes first.
 func (a *admission) enter(ctx context.Context, r *Request) error {
-	return a.await(ctx, lineOf(r))
+	k := lineOf(r)
+	k.background = InBackground(ctx)
+	return a.await(ctx, k)
 }
 
 func (a *admission) await(ctx context.Context, k lineKey) error {
@@ -122,7 +125,7 @@ func (a *admission) setQueue(k lineKey, q []*waiter) {
 	a.queues[k] = q
 }
 
-// wake admits who fits: the owner with the least running first, then parts of calls under way, then who came first. It looks at the first of each
+// wake admits who fits: work in the background last, the owner with the least running first, then parts of calls under way, then who came first. It looks at the first of each
 // line only. The caller holds mu.
 func (a *admission) wake() {
 	for {
@@ -144,6 +147,9 @@ func (a *admission) wake() {
 
 // before reports whether the first waiter of the line k comes before that of another one.
 func (a *admission) before(k lineKey, w *waiter, other lineKey, than *waiter) bool {
+	if k.background != other.background {
+		return other.background
+	}
 	if mine, theirs := a.byOwner[k.owner], a.byOwner[other.owner]; mine != theirs {
 		return mine < theirs
 	}
@@ -163,13 +169,13 @@ func (a *admission) leave(r *Request) {
 // pause frees the place of a program that begins to wait; resume waits for one again. Who is given up meanwhile gets one at once, to end.
 func (a *admission) pause(r *Request) {
 	a.mu.Lock()
-	a.give(lineKey{r.Owner, true})
+	a.give(lineKey{owner: r.Owner, part: true})
 	a.wake()
 	a.mu.Unlock()
 }
 
 func (a *admission) resume(ctx context.Context, r *Request) {
-	k := lineKey{r.Owner, true}
+	k := lineKey{owner: r.Owner, part: true, background: InBackground(ctx)}
 	if a.await(ctx, k) != nil {
 		a.mu.Lock()
 		a.take(k)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -260,6 +261,39 @@ func TestAdmissionOfChains(t *testing.T) {
 		}
 		if busy, queued := a.counts(); busy != 0 || queued != 0 || len(a.byOwner) != 0 || a.under != 0 {
 			t.Errorf("left over: %d run, %d wait, %v, %d chains", busy, queued, a.byOwner, a.under)
+		}
+	})
+}
+
+// Work that no caller waits for comes behind all that callers wait for, of whatever owner and whenever they came; a place beyond the usual number is not for it.
+func TestBackgroundComesLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(1, 4)
+		part := func(owner string) *Request { return &Request{Owner: agent.Owner{Name: owner}, Depth: 1} }
+		var order []string
+		enter := func(ctx context.Context, owner, name string) {
+			go func() {
+				if a.enter(ctx, part(owner)) == nil {
+					order = append(order, name)
+				}
+			}()
+			synctest.Wait()
+		}
+		behind := Background(t.Context())
+		enter(t.Context(), "a", "running")
+		enter(behind, "b", "first in the background")
+		enter(behind, "b", "second in the background")
+		enter(t.Context(), "a", "caller")
+		enter(t.Context(), "a", "next caller")
+		for _, owner := range []string{"a", "a", "a", "b", "b"} {
+			a.leave(part(owner))
+			synctest.Wait()
+		}
+		if want := []string{"running", "caller", "next caller", "first in the background", "second in the background"}; !slices.Equal(order, want) {
+			t.Errorf("got %q, want %q", order, want)
+		}
+		if busy, queued := a.counts(); busy != 0 || queued != 0 {
+			t.Errorf("left over: %d run, %d wait", busy, queued)
 		}
 	})
 }
