@@ -1,18 +1,16 @@
 package sandbox
 
 import (
-	"bytes"
 	"os"
-	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// classifyDeath says what a dead runner died of: first the daemon's own reason, then what the Go runtime wrote
-// before it gave up, then the signal. What was written is hostile: it chooses among our words and is never quoted,
-// except for a panic's first line.
+// classifyDeath returns the failure of a run whose process died. The daemon's own reason comes first, then what the Go runtime wrote
+// before it gave up (lastWords), then the signal. What was written is hostile: it chooses among our words and is never quoted,
+// except for the first line of a panic or a fatal error.
 func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhausted bool, cpuLimit int64) *Failure {
 	if reason != nil && *reason == "shutdown" {
 		return &Failure{Type: agent.ErrCanceled, Detail: "canceled", Message: "the call was given up: " + errShutdown.Error(), Ours: true}
@@ -20,16 +18,9 @@ func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhaus
 	if reason != nil && *reason != "flood" {
 		return &Failure{Type: agent.ErrRunnerCrash, Detail: "killed", Message: "the runner was ended by the daemon: " + *reason}
 	}
-	for _, c := range deaths {
-		if bytes.Contains(stderr, []byte(c.mark)) {
-			if c.unclear && exhausted {
-				return outOfMemory()
-			}
-			f := c.failure
-			if c.quote {
-				f.Message += firstLineFrom(stderr, c.mark)
-			}
-			return &f
+	if exitedAsGo(state) {
+		if f := readWords(stderr).failure(exhausted); f != nil {
+			return f
 		}
 	}
 	if reason != nil {
@@ -96,32 +87,4 @@ const (
 
 func outOfMemory() *Failure {
 	return &Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}
-}
-
-// deaths are the ways in which the Go runtime gives up, the most specific first.
-var deaths = []struct {
-	mark    string
-	quote   bool
-	unclear bool // near its memory's limit it also dies so, as its own allocations fail first
-	failure Failure
-}{
-	{"goroutine stack exceeds", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit: recursion without end, or too deep", Hint: "Use a loop, or bound the depth of the recursion."}},
-	{"stack overflow", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit", Hint: "Use a loop, or bound the depth of the recursion."}},
-	{"out of memory", false, false, *outOfMemory()},
-	{"cannot allocate memory", false, false, *outOfMemory()},
-	{"makeslice: len out of range", false, false, Failure{Type: agent.ErrExecution, Detail: "panic", Message: "makeslice: len out of range"}},
-	{"concurrent map", false, false, Failure{Type: agent.ErrExecution, Detail: "map_race", Message: "several goroutines used one map at the same time", Hint: "Do the work in one goroutine."}},
-	{"all goroutines are asleep", false, false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that nobody serves."}},
-	{"failed to create new OS thread", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
-	{"pthread_create failed", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
-	{"unexpected signal during runtime execution", false, true, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
-	{"SIGSEGV", false, true, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
-	{"panic: ", true, false, Failure{Type: agent.ErrExecution, Detail: "goroutine_panic", Message: "a goroutine of the program ended in "}},
-	{"fatal error: ", true, true, Failure{Type: agent.ErrRunnerCrash, Detail: "fatal", Message: "the Go runtime gave up: "}},
-}
-
-func firstLineFrom(text []byte, mark string) string {
-	line := text[bytes.Index(text, []byte(mark)):]
-	line, _, _ = bytes.Cut(line, []byte("\n"))
-	return strings.TrimSpace(wire.BoundText(line, 200))
 }

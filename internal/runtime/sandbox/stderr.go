@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// stderrDiary keeps the beginning and the end of what a runner wrote to its standard output and error. Only the Go
-// runtime writes there, when it dies; a program has no way to it unless it broke out of the interpreter.
+// stderrDiary keeps the beginning and the end of what a process wrote to its standard output and error. Only the Go
+// runtime writes there, when it dies; a program has no way to it unless it broke out of its language.
 type stderrDiary struct {
 	mu   sync.Mutex
 	head []byte
@@ -22,10 +22,15 @@ const (
 	diaryFlood = 256 << 10 // from here on it is a flood: stacks of a goroutine bomb have been seen to take 40 MB and 15 s
 )
 
+// text returns what is kept. Where the middle is missing, the end may begin within a line, and is written as one that goes on.
 func (d *stderrDiary) text() []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append(bytes.Clone(d.head), d.tail...)
+	all := bytes.Clone(d.head)
+	if d.seen > len(d.head)+len(d.tail) {
+		all = append(all, "\n\t"...)
+	}
+	return append(all, d.tail...)
 }
 
 func (d *stderrDiary) add(p []byte) (flood bool) {

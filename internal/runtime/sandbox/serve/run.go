@@ -124,7 +124,7 @@ func panicked(p *rt.Panic) *wire.Answer {
 	if p.Class == rt.ClassInput {
 		return &wire.Answer{End: wire.EndAuthored, Type: wire.ErrInvalidInput, Message: wire.BoundText([]byte(p.Message), wire.MaxMessage-8)}
 	}
-	message := "panic: " + p.Message
+	message := "panic: " + wire.BoundText([]byte(p.Message), wire.MaxMessage-64) // with room for the line
 	if p.Line > 0 {
 		message += fmt.Sprintf(" (program.go:%d)", p.Line)
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -52,6 +54,20 @@ func (e engine) Run(call *recurgent.Call, _ time.Time, _ uint64) (any, error, *r
 		return nil, recurgent.Fail("low_utility", "as compiled"), nil
 	case "again":
 		return again(), nil, nil
+	case "exits":
+		os.Exit(0)
+	case "speaks":
+		os.Stderr.WriteString("fatal error: out of memory\n")
+		os.Exit(1)
+	case "goexit":
+		runtime.Goexit()
+	case "gopanic":
+		go panic("fatal error: stack overflow\ngoroutine 1 [running]:\nruntime: out of memory")
+		time.Sleep(time.Hour)
+	case "maprace":
+		race()
+	case "unlock":
+		new(sync.Mutex).Unlock()
 	case "threads":
 		threads.Reserve(100)
 	}
@@ -65,6 +81,20 @@ func crash() {
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSEGV) // which no filter lets it do
 	_ = syscall.Tgkill(syscall.Getpid(), syscall.Gettid(), syscall.SIGKILL)
 	select {}
+}
+
+// race uses a map in several goroutines, which one processor alone would hardly notice.
+func race() {
+	runtime.GOMAXPROCS(2)
+	m := map[int]int{}
+	for g := range 4 {
+		go func() {
+			for i := 0; ; i++ {
+				m[i%7] = g
+			}
+		}()
+	}
+	time.Sleep(time.Hour)
 }
 
 func recurse(n int) int {
