@@ -25,7 +25,9 @@ func TestMain(m *testing.M) {
 		worker.EngineTested = "yes"
 		os.Exit(worker.Main())
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	runtimetest.RemoveCompiled()
+	os.Exit(code)
 }
 
 // patchPolicy applies a JSON merge patch to the policy.
@@ -53,14 +55,7 @@ func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *runtimet
 // newRuntimeWith is newRuntime with changed options.
 func newRuntimeWith(t *testing.T, programs map[string][]string, change func(*Options)) (*Runtime, *runtimetest.Model) {
 	t.Helper()
-	so := sandbox.DefaultOptions()
-	so.Require = "process"
-	box, err := sandbox.New(so)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { box.Close() })
-	return startRuntime(t, box, programs, change)
+	return startRuntime(t, runtimetest.CompilingPool(t), programs, change)
 }
 
 // scripted starts a runtime whose programs are Go functions: no process is started.

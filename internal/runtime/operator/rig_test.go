@@ -23,7 +23,9 @@ func TestMain(m *testing.M) {
 		worker.EngineTested = "yes"
 		os.Exit(worker.Main())
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	runtimetest.RemoveCompiled()
+	os.Exit(code)
 }
 
 // A rig is a runtime with its operator over a memory store, real runners and a scripted model.
@@ -38,15 +40,11 @@ type rig struct {
 
 func newRig(t *testing.T, programs map[string][]string) *rig {
 	t.Helper()
-	so := sandbox.DefaultOptions()
-	so.Require = "process"
-	box, err := sandbox.New(so)
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := runtimetest.CompilingPool(t)
 	g := &rig{model: &runtimetest.Model{Programs: programs}}
 	o := runtime.DefaultOptions()
 	o.Store, o.Sandbox, o.Provider = store.NewMemory(store.Options{}), box, g.model
+	var err error
 	if g.memory, err = o.Store.Namespace(agent.DefaultNamespace); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +59,6 @@ func newRig(t *testing.T, programs map[string][]string) *rig {
 	}
 	t.Cleanup(func() {
 		_ = g.Stop(context.Background())
-		box.Close()
 		g.model.CheckHistoryGuidance(t)
 	})
 	return g

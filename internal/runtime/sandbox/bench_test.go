@@ -79,7 +79,7 @@ func BenchmarkFloor(b *testing.B) {
 
 // BenchmarkWarmProgram is a warm call of a real program.
 func BenchmarkWarmProgram(b *testing.B) {
-	p := gatePool(b, nil)
+	p := compilePool(b, nil)
 	req := request(program("a, _ := call.Arg(0, \"a\").(float64)\n\tb, _ := call.Arg(1, \"b\").(float64)\n\treturn a + b, nil"), 2, 3)
 	h, ctx := &fakeHost{}, context.Background()
 	b.ReportAllocs()
@@ -92,7 +92,7 @@ func BenchmarkWarmProgram(b *testing.B) {
 
 // BenchmarkDiscard is a call whose runner dies of a panic: gate, compile, run, and a new runner.
 func BenchmarkDiscard(b *testing.B) {
-	p := gatePool(b, nil)
+	p := compilePool(b, nil)
 	req, h, ctx := request(program("panic(\"x\")")), &fakeHost{}, context.Background()
 	for b.Loop() {
 		if r := p.Run(ctx, req, h); r.Failure == nil || r.Failure.Detail != "panic" {

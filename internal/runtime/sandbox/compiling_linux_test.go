@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	goruntime "runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // A testCompiler makes the executable of every program from the same file, as its mode says.
@@ -20,6 +23,7 @@ type testCompiler struct {
 	gone     int    // how many executables are gone when they are opened
 	made     map[string]*Executable
 	compiled []Compilation
+	at       chan struct{} // where it is not nil, each Compile receives from it before it goes on
 }
 
 func (c *testCompiler) Engine() string { return report.EngineGo + " test" }
@@ -28,6 +32,9 @@ func (c *testCompiler) Find(checksum string) (*Executable, error) { return c.mad
 
 func (c *testCompiler) Compile(_ context.Context, what Compilation) (*Executable, error) {
 	c.compiled = append(c.compiled, what)
+	if c.at != nil {
+		<-c.at
+	}
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -48,7 +55,17 @@ func (c *testCompiler) Compile(_ context.Context, what Compilation) (*Executable
 // compilingPool is a pool with the compiler.
 func compilingPool(t *testing.T, c *testCompiler) *Pool {
 	t.Helper()
-	p := gatePool(t, func(o *Options) { o.Native, o.Engine = true, report.EngineGo })
+	return compilingPoolWith(t, c, nil)
+}
+
+func compilingPoolWith(t *testing.T, c *testCompiler, change func(*Options)) *Pool {
+	t.Helper()
+	p := testPool(t, func(o *Options) {
+		o.Native, o.Engine = true, report.EngineGo
+		if change != nil {
+			change(o)
+		}
+	}, hooks{args: []string{wire.RunnerArg}})
 	if off := p.status.NativeOff(); off != "" {
 		t.Skip("nothing is launched here: ", off)
 	}
@@ -126,15 +143,92 @@ func TestProgramsThatAreNotCompiled(t *testing.T) {
 	}
 }
 
-// However a compiled program ends, nothing else runs it again.
+// However a compiled program ends, its end is typed and held against it, and nothing else runs it again.
 func TestEndsOfCompiledPrograms(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[string]string{"crash": "failure execution/deadlock", "stack": "failure resource_exhausted/stack", "fails": "authored low_utility", "refuses": "failure invalid_code/compile"} {
-		p := compilingPool(t, &testCompiler{mode: mode})
-		req := compileRequest(compilable)
-		req.Timeout = time.Minute
-		if got := p.Run(t.Context(), req, &fakeHost{}); !strings.HasPrefix(said(got), want) {
-			t.Errorf("%s: got %s, want %s", mode, said(got), want)
+	c := &testCompiler{}
+	p := compilingPool(t, c)
+	for mode, want := range map[string]string{
+		"crash":   "failure execution/deadlock",
+		"stack":   "failure resource_exhausted/stack",
+		"fails":   "authored low_utility: as compiled",
+		"exits":   "failure runner_crash/exit",
+		"speaks":  "failure runner_crash/exit",
+		"goexit":  "failure execution/exit",
+		"gopanic": "failure execution/goroutine_panic",
+		"maprace": "failure execution/map_race",
+		"unlock":  "failure execution/fatal",
+		"refuses": "failure invalid_code/compile",
+	} {
+		c.mode = mode
+		got := p.Run(t.Context(), compileRequest(compilable+"\n// "+mode+"\n"), &fakeHost{})
+		if said(got) != want {
+			t.Errorf("%s: got %s, want %s: %+v", mode, said(got), want, got.Failure)
 		}
+		if mode == "gopanic" && !strings.HasPrefix(got.Failure.Message, "a goroutine of the program ended in panic: fatal error: stack overflow") {
+			t.Errorf("got %+v", got.Failure)
+		}
+		if got.Tier != TierNative || p.Stats().EngineFailures != 0 {
+			t.Errorf("%s: got tier %q, %d failures of an engine", mode, got.Tier, p.Stats().EngineFailures)
+		}
+	}
+}
+
+// A process that is killed from outside in the middle of a call ends the call, and the next call gets another one.
+func TestProcessIsKilled(t *testing.T) {
+	c := &testCompiler{mode: "loop"}
+	p := compilingPool(t, c)
+	done := make(chan Result, 1)
+	go func() { done <- p.Run(t.Context(), compileRequest(compilable), &fakeHost{}) }()
+	for killed := false; !killed; goruntime.Gosched() {
+		p.mu.Lock()
+		for r := range p.live {
+			if spins(r.proc.Pid) {
+				killed = r.proc.Kill() == nil
+			}
+		}
+		p.mu.Unlock()
+	}
+	if got := <-done; said(got) != "failure runner_crash/killed" || got.Failure.Ours {
+		t.Errorf("got %s: %+v", said(got), got.Failure)
+	}
+	c.mode = ""
+	if got := p.Run(t.Context(), compileRequest(compilable+"\n// next\n"), &fakeHost{}); string(got.Value) != `"compiled"` {
+		t.Errorf("the next call: %s", said(got))
+	}
+}
+
+// While a program is compiled, builds wait; those that callers wait for come before those in the background, whichever came first.
+func TestBuildsForCallersComeFirst(t *testing.T) {
+	c := &testCompiler{at: make(chan struct{})}
+	p := compilingPoolWith(t, c, func(o *Options) { o.Runners, o.Waiting = 1, 1 })
+	var work sync.WaitGroup
+	load := func(ctx context.Context, name string, queued int) {
+		work.Go(func() {
+			if _, failure := p.Load(ctx, compileRequest(compilable+"\n// "+name+"\n").Program, agent.Owner{Name: "local"}); failure != nil {
+				t.Errorf("%s: %+v", name, failure)
+			}
+		})
+		for busy, waiting := 0, -1; busy != 1 || waiting != queued; busy, waiting = p.admission.counts() {
+			goruntime.Gosched()
+		}
+	}
+	load(t.Context(), "running", 0)
+	load(Background(t.Context()), "background", 1)
+	load(t.Context(), "caller", 2)
+	for range 3 {
+		c.at <- struct{}{}
+	}
+	work.Wait()
+	var order []string
+	for _, one := range c.compiled {
+		for _, name := range []string{"running", "background", "caller"} {
+			if one.Checksum == compileRequest(compilable+"\n// "+name+"\n").Program.Checksum {
+				order = append(order, name)
+			}
+		}
+	}
+	if want := []string{"running", "caller", "background"}; !slices.Equal(order, want) {
+		t.Errorf("compiled were %q, want %q", order, want)
 	}
 }

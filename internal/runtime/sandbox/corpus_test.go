@@ -73,7 +73,7 @@ func TestCorpus(t *testing.T) {
 		t.Log("a race build has no limit of its data: the corpus would eat the machine's memory")
 		return
 	}
-	runCorpus(t, testPool(t, nil, hooks{args: []string{wire.RunnerArg}}))
+	runCorpus(t, compilePool(t, nil))
 }
 
 // TestCorpusUnderKill runs it with every forbidden system call killing the runner: nothing that is allowed may
@@ -82,7 +82,7 @@ func TestCorpusUnderKill(t *testing.T) {
 	if wire.RaceBuild || testing.Short() {
 		return
 	}
-	runCorpus(t, testPool(t, nil, hooks{args: []string{wire.RunnerArg}, kill: true}))
+	runCorpus(t, compilePoolWith(t, nil, hooks{args: []string{wire.RunnerArg}, kill: true}))
 }
 
 func runCorpus(t *testing.T, p *Pool) {

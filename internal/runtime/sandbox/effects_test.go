@@ -9,12 +9,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
-
-func gatePool(t testing.TB, change func(*Options)) *Pool {
-	return testPool(t, change, hooks{args: []string{wire.RunnerArg}})
-}
 
 // program is a forged program with the body and the imports.
 func program(body string, imports ...string) string {
@@ -133,7 +128,7 @@ func TestRunnersAreDiscarded(t *testing.T) {
 
 // Randomness starts anew with each run in a warm runner, also where a run has used a part of a number.
 func TestRandomnessIsOfOneRun(t *testing.T) {
-	p := gatePool(t, nil)
+	p := compilePool(t, nil)
 	for _, path := range []string{"math/rand", "crypto/rand"} {
 		req := request(program("b := make([]byte, 3)\n_, err := rand.Read(b)\nreturn b, err", path))
 		req.Program.Checksum = path
@@ -146,7 +141,7 @@ func TestRandomnessIsOfOneRun(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	for _, isolation := range []string{IsolationProgram, IsolationCall} {
-		p := gatePool(t, func(o *Options) { o.Isolation = isolation })
+		p := compilePool(t, func(o *Options) { o.Isolation = isolation })
 		req := request(program("return call.Tools(), nil"))
 		facts, failure := p.Load(t.Context(), req.Program, req.Owner)
 		if failure != nil || facts == nil || !slices.Equal(facts.Imports, []string{"recurgent"}) {
@@ -188,7 +183,7 @@ func replayed() map[string]string {
 // TestReplay: every recorded call ends in the same bytes when it is run again in another daemon, with nothing real
 // outside and another clock.
 func TestReplay(t *testing.T) {
-	first, second := gatePool(t, nil), gatePool(t, nil)
+	first, second := compilePool(t, nil), compilePool(t, nil)
 	for name, source := range replayed() {
 		req := request(source, 1, "two")
 		req.Kwargs = json_(`{"k":[1]}`)
@@ -212,7 +207,7 @@ func TestReplay(t *testing.T) {
 
 // A replay that cannot be true says so.
 func TestReplayDiverges(t *testing.T) {
-	p := gatePool(t, nil)
+	p := compilePool(t, nil)
 	req := request(program("return len(call.History()), nil"))
 	got := p.Run(t.Context(), req, &fakeHost{history: bigHistory()})
 	rec := Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}

@@ -1,60 +1,23 @@
 package sandbox
 
-//lint:file-ignore SA5002,SA5007,SA4010,SA5000 programs that misbehave on purpose
-
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
-// failingEngine is the default engine, but fails to compile a program that says so, and to encode a value that does.
-type failingEngine struct{ worker.Engine }
-
-func newFailingEngine(setting string) (worker.Engine, error) {
-	e, err := worker.NewEngine(setting)
-	return failingEngine{e}, err
-}
-
-func (e failingEngine) Load(source string) (*report.Facts, *report.Refusal, error) {
-	switch {
-	case strings.Contains(source, "// fails"):
-		return nil, nil, &interp.Failure{Why: "planted"}
-	case strings.Contains(source, "// panics"):
-		var none map[string]int
-		none["x"] = 1
-	}
-	return e.Engine.Load(source)
-}
-
-func (e failingEngine) Encode(v any) (json.RawMessage, error) {
-	raw, err := e.Engine.Encode(v)
-	if strings.Contains(string(raw), "plant") {
-		return nil, &interp.Failure{Why: "planted"}
-	}
-	return raw, err
-}
-
 // A fault of the engine is a failure of ours, whatever the program does about it; the runner ends with it, and it is counted.
 func TestEngineFailure(t *testing.T) {
-	p := testPool(t, nil, hooks{args: []string{wire.RunnerArg, "failing"}})
-	source := func(body string) string {
-		return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
-	}
+	p := nativePool(t, nil)
 	for i, c := range []struct{ source, want string }{
-		{source(`return "plant", nil`), "planted"},
-		{source(`call.Context["k"] = "plant"; return 1, nil`), "planted"},
-		{source(`defer func() { recover() }(); call.Tool("a").Call("b", "plant"); return 1, nil`), "planted"},
-		{source(`func() { defer func() { recover() }(); call.Tool("a").Call("b", "plant") }(); return 1, nil`), "planted"},
-		{source(`return "never compiled", nil // fails`), "planted"},
-		{source(`return "never compiled", nil // panics`), "assignment to entry in nil map"},
+		{"plant", "planted"},
+		{"plantcontext", "planted"},
+		{"fault", "planted"},
+		{"compilepanic", "compiler bug"},
 	} {
 		got := p.Run(t.Context(), request(c.source), &fakeHost{})
 		f := got.Failure
@@ -68,7 +31,7 @@ func TestEngineFailure(t *testing.T) {
 			t.Errorf("%s: a runner is kept warm", c.source)
 		}
 	}
-	if _, f := p.Load(t.Context(), request(source("return 1, nil // fails")).Program, agent.Owner{Name: "local"}); f == nil || f.Detail != DetailEngine || !f.Ours {
+	if _, f := p.Load(t.Context(), request("fault").Program, agent.Owner{Name: "local"}); f == nil || f.Detail != DetailEngine || !f.Ours {
 		t.Errorf("Load: %+v", f)
 	}
 }
@@ -86,13 +49,14 @@ func TestWrongEngineDoesNotStart(t *testing.T) {
 	}
 }
 
-// A program that exceeds a limit is at fault itself, and the model gets the message.
+// A program that exceeds a limit of the compiler is at fault itself, and the model gets the message.
 func TestLimitIsNoEngineFailure(t *testing.T) {
-	p := testPool(t, nil, hooks{})
-	_, f := p.Load(t.Context(), Program{Source: "package tool\n\nimport \"recurgent\"\n\nvar big [1 << 31]byte\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tbig[1] = 2\n\treturn big[3], nil\n}\n"}, agent.Owner{Name: "local"})
-	if f == nil || f.Type != "invalid_code" || f.Ours || !strings.Contains(f.Message, "larger than 1 GiB") {
+	p := compilePool(t, nil)
+	_, f := p.Load(t.Context(), request(toolSource("var big [1 << 50]byte", "big[1] = 2\n\treturn big[3], nil")).Program, agent.Owner{Name: "local"})
+	if f == nil || f.Type != agent.ErrInvalidCode || f.Ours {
 		t.Errorf("got %+v", f)
 	}
+	t.Log(f)
 	if n := p.Stats().EngineFailures; n != 0 {
 		t.Errorf("%d failures are counted", n)
 	}

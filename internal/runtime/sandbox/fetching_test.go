@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // fetchClient fetches from these hosts only.
@@ -66,7 +65,7 @@ func TestLargestBodyReachesTheProgram(t *testing.T) {
 		io.WriteString(w, strings.Repeat(r.URL.Query().Get("of"), most/8))
 	}))
 	t.Cleanup(s.Close)
-	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 	for _, of := range []string{"<a>b</a>", "plain  \n", `"quotes"`} {
 		source := program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil", s.URL+"/?of="+url.QueryEscape(of)))
 		got := p.Run(t.Context(), request(source), &fakeHost{})
@@ -86,8 +85,8 @@ func TestRetryFromProgram(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	for _, engine := range []string{report.EngineSSA, report.EngineYaegi} {
-		p := gatePool(t, func(o *Options) { o.Engine, o.Fetch = engine, fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	for engine, pool := range pools {
+		p := pool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 		source := program(fmt.Sprintf("r, err := call.FetchWith(recurgent.Request{URL: %q, Retry: 2})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL))
 		got := p.Run(t.Context(), request(source), &fakeHost{})
 		if said(got) != "value 200" || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Retries != 2 {
@@ -109,7 +108,7 @@ func TestKeptAnswerReachesTheProgram(t *testing.T) {
 		fmt.Fprint(w, asked.Add(1))
 	}))
 	t.Cleanup(s.Close)
-	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 	source := program(fmt.Sprintf("out := \"\"\n\tfor _, keep := range []bool{true, true, false} {\n\t\tr, err := call.FetchWith(recurgent.Request{URL: %q, Cache: keep})\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tout += r.Body\n\t}\n\treturn out, nil", s.URL))
 	got := p.Run(t.Context(), request(source), &fakeHost{})
 	var modes []string
@@ -131,7 +130,7 @@ func TestJournalOfPageHasItsSize(t *testing.T) {
 	page := strings.Repeat("<td>&</td>", 170_000)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, page) }))
 	t.Cleanup(s.Close)
-	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 	source := program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil", s.URL))
 	got := p.Run(t.Context(), request(source), &fakeHost{})
 	if n := len(got.Effects.Journal); got.Effects.Truncated || n < len(page) || n > len(page)+2<<10 {

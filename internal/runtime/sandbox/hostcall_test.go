@@ -83,7 +83,7 @@ func (h *contentHost) Content(_ context.Context, ref string) (json.RawMessage, e
 
 // Long questions are not kept: otherwise the daemon would hold up to 128 MiB, the limit of a program's host calls.
 func TestLongQuestionsAreNotKept(t *testing.T) {
-	p := gatePool(t, nil)
+	p := compilePool(t, nil)
 	h := &contentHost{}
 	source := program("call.Content(\"first\")\n\tfor i := range 400 {\n\t\tcall.Content(strings.Repeat(\"x\", 100_000) + fmt.Sprint(i))\n\t}\n\treturn call.Content(\"last\"), nil", "fmt", "strings")
 	req := request(source)
@@ -98,7 +98,7 @@ func TestLongQuestionsAreNotKept(t *testing.T) {
 
 // The notes about fetches are bounded, also in a run that may not fetch.
 func TestFetchNotesAreBounded(t *testing.T) {
-	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t) })
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t) })
 	source := program("for i := range 100 {\n\t\tcall.Fetch(\"https://127.0.0.1/\" + strings.Repeat(\"x\", 50_000) + fmt.Sprint(i))\n\t}\n\treturn nil, nil", "fmt", "strings")
 	for _, no := range []bool{true, false} {
 		req := request(source)

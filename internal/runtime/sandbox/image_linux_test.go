@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // buildRunner returns the program of a runner that says to be of that build.
@@ -39,10 +39,10 @@ func TestCarriedRunner(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")
 	}
-	own := testPool(t, nil, hooks{args: []string{wire.RunnerArg}})
+	own := yaegiPool(t, nil)
 	h := hooks{program: buildRunner(t, "one"), build: "one"}
 	t.Run("memory", func(t *testing.T) {
-		p := testPool(t, nil, h)
+		p := testPool(t, forYaegi, h)
 		checkCarried(t, p, own, "/memfd:recurgent-runner (deleted)")
 		if _, err := p.image.file.WriteAt([]byte{0}, 0); !errors.Is(err, unix.EPERM) {
 			t.Errorf("writing to the program: %v, want %v", err, unix.EPERM)
@@ -53,7 +53,7 @@ func TestCarriedRunner(t *testing.T) {
 	})
 	t.Run("disk", func(t *testing.T) {
 		dir := t.TempDir()
-		p := testPool(t, func(o *Options) { o.Dir = dir }, h)
+		p := testPool(t, func(o *Options) { o.Dir, o.Engine = dir, report.EngineYaegi }, h)
 		checkCarried(t, p, own, dir)
 		if _, err := p.image.file.WriteAt([]byte{0}, 0); !errors.Is(err, unix.EBADF) {
 			t.Errorf("writing to the program: %v, want %v", err, unix.EBADF)

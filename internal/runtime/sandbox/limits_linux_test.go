@@ -82,7 +82,7 @@ func TestGarbageIsNoMemory(t *testing.T) {
 	}
 	source := program("var kept [][]byte\n\tfor range 60 {\n\t\tkept = append(kept, make([]byte, 1<<20))\n\t}\n\tn := 0\n\tfor range 60_000 {\n\t\tb := make([]byte, 8<<10)\n\t\tn += len(b)\n\t}\n\treturn n + len(kept), nil")
 	const programs = 8
-	p := gatePool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 0, programs, programs })
+	p := compilePool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 0, programs, programs })
 	var all sync.WaitGroup
 	for i := range programs {
 		all.Go(func() {
@@ -200,7 +200,7 @@ func countTasks(t testing.TB, pid int) int {
 
 // RunnerTasks is what a runner takes of the system's allowance: a warm one has no more threads.
 func TestRunnerTasks(t *testing.T) {
-	p := gatePool(t, func(o *Options) { o.Blank = 0 })
+	p := compilePool(t, func(o *Options) { o.Blank = 0 })
 	for range 50 {
 		p.Run(t.Context(), request(program("s := []any{}; for i := range 20000 { s = append(s, i) }; call.Tools(); return len(s), nil")), &fakeHost{})
 	}

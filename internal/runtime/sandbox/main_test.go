@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(testRunner(os.Args[2:]))
 	}
 	code := m.Run()
+	closeBuilding()
 	if testPrograms.dir != "" {
 		os.RemoveAll(testPrograms.dir)
 	}
@@ -55,9 +56,7 @@ func testRunner(args []string) int {
 		case arg == "wrong":
 			return worker.Serve(func(string) (worker.Engine, error) { return wrongEngine{&nativeEngine{}}, nil })
 		case arg == "stuck":
-			return worker.Serve(newStuckEngine)
-		case arg == "failing":
-			return worker.Serve(newFailingEngine)
+			return worker.Serve(func(string) (worker.Engine, error) { return &stuckEngine{}, nil })
 		case arg == "native":
 			return worker.Serve(func(string) (worker.Engine, error) { return &nativeEngine{}, nil })
 		}
@@ -79,6 +78,8 @@ func (e *nativeEngine) Load(source string) (*report.Facts, *report.Refusal, erro
 	switch name {
 	case "refuse":
 		return nil, &report.Refusal{Type: arg, Message: "no", Hint: "do", Errors: []string{"program.go:1:1: no"}}, nil
+	case "fault":
+		return nil, nil, &rt.Failure{Why: "planted"}
 	case "compilepanic":
 		panic("compiler bug")
 	case "compileloop":
@@ -96,10 +97,10 @@ func (e *nativeEngine) Load(source string) (*report.Facts, *report.Refusal, erro
 	return &report.Facts{Imports: []string{name}}, nil, nil
 }
 
-func (e *nativeEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *interp.Panic) {
+func (e *nativeEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic) {
 	defer func() {
 		if v := recover(); v != nil {
-			value, err, panicked = nil, nil, &interp.Panic{Class: "string", Message: fmt.Sprint(v)}
+			value, err, panicked = nil, nil, &rt.Panic{Class: "string", Message: fmt.Sprint(v)}
 		}
 	}()
 	e.now, e.seed, e.counter.clock, e.counter.randomness = now, seed, 0, 0
@@ -107,8 +108,14 @@ func (e *nativeEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (va
 	return value, err, nil
 }
 
-func (e *nativeEngine) Reads() (int, int)                     { return e.counter.clock, e.counter.randomness }
-func (e *nativeEngine) Encode(v any) (json.RawMessage, error) { return json.Marshal(v) }
+func (e *nativeEngine) Reads() (int, int) { return e.counter.clock, e.counter.randomness }
+
+func (e *nativeEngine) Encode(v any) (json.RawMessage, error) {
+	if v == "plant" {
+		return nil, &rt.Failure{Why: "planted"}
+	}
+	return json.Marshal(v)
+}
 
 // fakeHost answers host calls from a table.
 type fakeHost struct {

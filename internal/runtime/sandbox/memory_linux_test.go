@@ -33,7 +33,7 @@ func TestRunnerMemory(t *testing.T) {
 	if wire.RaceBuild {
 		return
 	}
-	p := gatePool(t, func(o *Options) { o.Blank = 2 })
+	p := compilePool(t, func(o *Options) { o.Blank = 2 })
 	req := request(program("return len(call.Args), nil"), 1, 2)
 	for range 2000 {
 		if r := p.Run(t.Context(), req, &fakeHost{}); r.Failure != nil {

@@ -85,16 +85,18 @@ func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, erro
 			delete(c.Context, "gone")
 			return "ok", nil
 		},
-		"badcontext": func(c *recurgent.Call) (any, error) { c.Context["f"] = func() {}; return "ok", nil },
-		"context":    func(c *recurgent.Call) (any, error) { return c.Context, nil },
-		"history":    func(c *recurgent.Call) (any, error) { return len(c.History()), nil },
-		"page":       func(c *recurgent.Call) (any, error) { return c.HistoryPage(3, 4), nil },
-		"content":    func(c *recurgent.Call) (any, error) { return []any{c.Content("a"), c.Content("missing")}, nil },
-		"tools":      func(c *recurgent.Call) (any, error) { return c.Tools(), nil },
-		"nested":     func(c *recurgent.Call) (any, error) { return c.Tool("adder").Call("add", 1, 2), nil },
-		"delegate":   func(c *recurgent.Call) (any, error) { return c.Delegate("bad", recurgent.Contract{}).Call("x"), nil },
-		"flood":      func(c *recurgent.Call) (any, error) { return historyFlood(c) },
-		"between":    func(c *recurgent.Call) (any, error) { return historyBetween(c) },
+		"plant":        func(c *recurgent.Call) (any, error) { return "plant", nil },
+		"plantcontext": func(c *recurgent.Call) (any, error) { c.Context["k"] = "plant"; return 1, nil },
+		"badcontext":   func(c *recurgent.Call) (any, error) { c.Context["f"] = func() {}; return "ok", nil },
+		"context":      func(c *recurgent.Call) (any, error) { return c.Context, nil },
+		"history":      func(c *recurgent.Call) (any, error) { return len(c.History()), nil },
+		"page":         func(c *recurgent.Call) (any, error) { return c.HistoryPage(3, 4), nil },
+		"content":      func(c *recurgent.Call) (any, error) { return []any{c.Content("a"), c.Content("missing")}, nil },
+		"tools":        func(c *recurgent.Call) (any, error) { return c.Tools(), nil },
+		"nested":       func(c *recurgent.Call) (any, error) { return c.Tool("adder").Call("add", 1, 2), nil },
+		"delegate":     func(c *recurgent.Call) (any, error) { return c.Delegate("bad", recurgent.Contract{}).Call("x"), nil },
+		"flood":        func(c *recurgent.Call) (any, error) { return historyFlood(c) },
+		"between":      func(c *recurgent.Call) (any, error) { return historyBetween(c) },
 		"askloop": func(c *recurgent.Call) (any, error) {
 			for {
 				c.Tools()

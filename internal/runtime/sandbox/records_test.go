@@ -10,7 +10,7 @@ import (
 
 // A program finds the session's records in its context, whichever way it reads it. One that cannot come upon them costs no reading.
 func TestRecordsInContext(t *testing.T) {
-	p := gatePool(t, nil)
+	p := compilePool(t, nil)
 	const key = `"conversation_history"`
 	found := map[string]string{
 		"by name":      "list := call.Context[" + key + "].([]any)\nreturn len(list), nil",
@@ -57,7 +57,7 @@ func TestRecordsInContext(t *testing.T) {
 
 // A run of before the records were a question is run again as it was; a program that names them is not compared with one that did not look.
 func TestRecordsOfOldJournals(t *testing.T) {
-	p := gatePool(t, nil)
+	p := compilePool(t, nil)
 	old := Recording{Request: request(program("key := call.Arg(0, \"key\").(string)\n_, has := call.Context[key]\nreturn has, nil"), "n"), Journal: json_(`{"v":1,"context":{"n":1}}`), Value: json_("true")}
 	if cmp, err := Replay(t.Context(), p, old, &refusingHost{}); err != nil || !cmp.Equal {
 		t.Errorf("a computed key: %+v, %v", cmp, err)

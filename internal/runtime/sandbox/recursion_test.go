@@ -6,7 +6,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
 // toolSource is a program with declarations and a body of Run; the gate adds what it imports.
@@ -14,10 +13,10 @@ func toolSource(decls, body string) string {
 	return "package tool\n\n" + decls + "\n\nfunc Run(call *recurgent.Call) (any, error) {\n\t" + body + "\n}\n"
 }
 
-// Libraries that recurse without end natively, too, take the runner's stack with them. The program's failure says so: neither the engine nor the
-// confinement is blamed, and the next program gets a runner.
+// Libraries that recurse without end natively, too, take their process's stack with them. The program's failure says so: neither the engine nor the
+// confinement is blamed, and the next program runs.
 func TestRecursionOfLibrariesEndsTheProgram(t *testing.T) {
-	p := testPool(t, nil, hooks{})
+	p := compilePool(t, nil)
 	for name, source := range map[string]string{
 		"xml of a type that embeds itself":       toolSource("type T struct{ *T; A int }", "raw, err := xml.Marshal(&T{A: 1})\n\treturn string(raw), err"),
 		"xml read into such a type":              toolSource("type T struct{ *T; A int }", "var v T\n\terr := xml.Unmarshal([]byte(`<T><A>1</A></T>`), &v)\n\treturn v.A, err"),
@@ -42,28 +41,23 @@ func TestRecursionOfLibrariesEndsTheProgram(t *testing.T) {
 	}
 }
 
-// stuckEngine is the default engine, but a check that overran its deadline leaves it, as the gate is then, of no use.
+// stuckEngine is of no use after a check that overran its deadline, as the gate is then.
 type stuckEngine struct {
-	worker.Engine
+	nativeEngine
 	stuck bool
 }
 
-func newStuckEngine(setting string) (worker.Engine, error) {
-	e, err := worker.NewEngine(setting)
-	return &stuckEngine{Engine: e}, err
-}
-
 func (e *stuckEngine) Load(source string) (*report.Facts, *report.Refusal, error) {
-	if e.stuck = e.stuck || strings.Contains(source, "// overruns"); e.stuck {
+	if e.stuck = e.stuck || strings.Contains(source, "overruns"); e.stuck {
 		return nil, &report.Refusal{Type: report.InvalidCode, Message: "an earlier check did not end"}, nil
 	}
-	return e.Engine.Load(source)
+	return e.nativeEngine.Load(source)
 }
 
 // A runner whose gate has not come to an end is not kept: what comes after is checked by another.
 func TestGateThatOverranIsNotKept(t *testing.T) {
 	p := testPool(t, nil, hooks{args: []string{wire.RunnerArg, "stuck"}})
-	slow := request(toolSource("", "return 1, nil // overruns"))
+	slow := request("echo overruns")
 	for range 3 {
 		if got := p.Run(t.Context(), slow, &fakeHost{}); said(got) != "failure invalid_code/gate" {
 			t.Errorf("the slow program: %s", said(got))
@@ -75,7 +69,7 @@ func TestGateThatOverranIsNotKept(t *testing.T) {
 			t.Errorf("%d runners are kept", n)
 		}
 	}
-	if got := p.Run(t.Context(), request(toolSource("", `return "next", nil`)), &fakeHost{}); said(got) != `value "next"` {
+	if got := p.Run(t.Context(), request("echo", "next"), &fakeHost{}); said(got) != `value ["next"]` {
 		t.Errorf("the next program: %s", said(got))
 	}
 }

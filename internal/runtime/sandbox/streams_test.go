@@ -82,10 +82,13 @@ func (h *fakeHost) CreateFile(_ context.Context, _, name, mediaType string) (New
 }
 
 func eachEngine(t *testing.T, test func(t *testing.T, p *Pool)) {
-	for _, engine := range []string{report.EngineSSA, report.EngineYaegi} {
-		t.Run(engine, func(t *testing.T) { test(t, gatePool(t, func(o *Options) { o.Engine = engine })) })
+	for engine, pool := range pools {
+		t.Run(engine, func(t *testing.T) { test(t, pool(t, nil)) })
 	}
 }
+
+// pools are the ways to run a program.
+var pools = map[string]func(testing.TB, func(*Options)) *Pool{report.EngineGo: compilePool, report.EngineYaegi: yaegiPool}
 
 func manyRows(n int) string {
 	var b strings.Builder
@@ -250,7 +253,7 @@ func TestProgramsMakeFiles(t *testing.T) {
 
 // A run on recorded effects reads the same bytes, or has nothing to show. What it makes is compared by its bytes, and kept nowhere.
 func TestReplayOfFiles(t *testing.T) {
-	p := gatePool(t, nil)
+	p := compilePool(t, nil)
 	live := &fakeHost{files: map[string]string{"file_a": "region,units\nnorth,1\n"}}
 	read := request(program(sumUnits, "encoding/csv", "io", "strconv"), map[string]any{"$file": "file_a"})
 	write := request(program(writeRows, "encoding/csv", "strconv"))
@@ -297,7 +300,7 @@ func BenchmarkReadFile(b *testing.B) {
 	return n, err`
 	for _, c := range []struct{ name, source string }{{"bytes", program(count, "io")}, {"csv", program(sumUnits, "encoding/csv", "io", "strconv")}} {
 		b.Run(c.name, func(b *testing.B) {
-			p := gatePool(b, nil)
+			p := compilePool(b, nil)
 			req := request(c.source, map[string]any{"$file": "file_a"})
 			req.Timeout = defaultTimeout
 			b.SetBytes(int64(len(text)))
@@ -357,7 +360,7 @@ func TestFetchFileFromProgram(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	eachEngine(t, func(t *testing.T, _ *Pool) {
-		p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+		p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 		for path, text := range rows {
 			h := &fakeHost{}
 			req := request(program(countFetched, "strings"), s.URL+path)

@@ -29,8 +29,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	gateinterp "github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/hostile"
@@ -96,10 +96,10 @@ func (e *engine) Load(source string) (*report.Facts, *report.Refusal, error) {
 	return &report.Facts{}, nil, nil
 }
 
-func (e *engine) Run(call *recurgent.Call, _ time.Time, _ uint64) (value any, err error, panicked *gateinterp.Panic) {
+func (e *engine) Run(call *recurgent.Call, _ time.Time, _ uint64) (value any, err error, panicked *rt.Panic) {
 	defer func() {
 		if v := recover(); v != nil {
-			value, err, panicked = nil, nil, &gateinterp.Panic{Class: "string", Message: fmt.Sprint(v)}
+			value, err, panicked = nil, nil, &rt.Panic{Class: "string", Message: fmt.Sprint(v)}
 		}
 	}()
 	value, err = e.run(call)

@@ -1,0 +1,105 @@
+package runtimetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/native"
+	"github.com/recurgentd/recurgentd/internal/runtime/native/nativetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// shared has what the tests of a package compile with.
+var shared struct {
+	once    sync.Once
+	pool    *sandbox.Pool // runs the tools
+	builder *native.Builder
+	remove  func()
+	off     string // why nothing is compiled here
+	err     error
+}
+
+// CompilingPool returns a pool of real processes that compiles programs, each once for all tests of the package, and closes it with the test. It skips the test where no process
+// of a program can be launched. The package's TestMain calls RemoveCompiled at its end.
+func CompilingPool(t testing.TB) *sandbox.Pool {
+	t.Helper()
+	shared.once.Do(openShared)
+	if shared.off != "" {
+		t.Skip("nothing is launched here: ", shared.off)
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	p, err := sandbox.New(compilingOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	p.UseCompiler(compiler{shared.builder})
+	return p
+}
+
+// RemoveCompiled removes what CompilingPool has made.
+func RemoveCompiled() {
+	if shared.pool != nil {
+		_ = shared.pool.Close() // the tests are over
+	}
+	if shared.remove != nil {
+		shared.remove()
+	}
+}
+
+func compilingOptions() sandbox.Options {
+	o := sandbox.DefaultOptions()
+	o.Require, o.Native, o.Engine = "process", true, report.EngineGo
+	return o
+}
+
+func openShared() {
+	o := compilingOptions()
+	o.Blank = 0
+	if shared.pool, shared.err = sandbox.New(o); shared.err != nil {
+		return
+	}
+	if shared.off = shared.pool.Status().NativeOff(); shared.off == "" {
+		shared.builder, shared.remove, shared.err = nativetest.Open(shared.pool)
+	}
+}
+
+// A compiler is a builder as the sandbox asks it.
+type compiler struct{ builder *native.Builder }
+
+func (c compiler) Engine() string { return report.EngineGo + " test" }
+
+func (c compiler) Find(checksum string) (*sandbox.Executable, error) {
+	x, err := c.builder.Find(checksum)
+	if x == nil || err != nil {
+		return nil, err
+	}
+	return executable(x)
+}
+
+func (c compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sandbox.Executable, error) {
+	about, err := json.Marshal(what.Facts)
+	if err != nil {
+		return nil, err
+	}
+	x, err := c.builder.Compile(ctx, what.Checksum, what.Text, about)
+	if failed, ok := errors.AsType[*native.BuildError](err); ok && failed.Refused() {
+		return nil, &sandbox.CompileError{Text: failed.Text}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return executable(x)
+}
+
+func executable(x *native.Executable) (*sandbox.Executable, error) {
+	facts := &report.Facts{}
+	err := json.Unmarshal(x.About, facts)
+	return &sandbox.Executable{Path: x.Path, Digest: x.Sum, Facts: facts}, err
+}

@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/native"
+	"github.com/recurgentd/recurgentd/internal/runtime/native/nativetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// building has what all tests compile with: packages are compiled once, and each program once.
+var building struct {
+	once    sync.Once
+	pool    *Pool // runs the tools
+	builder *native.Builder
+	remove  func()
+	off     string // why nothing is compiled here
+	err     error
+}
+
+// closeBuilding removes it.
+func closeBuilding() {
+	if building.pool != nil {
+		_ = building.pool.Close() // the tests are over
+	}
+	if building.remove != nil {
+		building.remove()
+	}
+}
+
+// builder returns the builder of all tests. A test is skipped where nothing can be launched.
+func builder(t testing.TB) *native.Builder {
+	t.Helper()
+	building.once.Do(func() {
+		o := DefaultOptions()
+		o.Blank, o.Native, o.Engine = 0, true, report.EngineGo
+		if building.pool, building.err = newPool(o, hooks{args: []string{wire.RunnerArg}}); building.err != nil {
+			return
+		}
+		if building.off = building.pool.Status().NativeOff(); building.off == "" {
+			building.builder, building.remove, building.err = nativetest.Open(building.pool)
+		}
+	})
+	if building.off != "" {
+		t.Skip("nothing is launched here: ", building.off)
+	}
+	if building.err != nil {
+		t.Fatal(building.err)
+	}
+	return building.builder
+}
+
+// A programCompiler is a pool's compiler. Tests name programs as they like, so it knows them by the checksums of its pool, and the builder by their texts.
+type programCompiler struct {
+	builder *native.Builder
+
+	mu   sync.Mutex
+	made map[string]*Executable // guarded by mu
+}
+
+func (c *programCompiler) Engine() string { return report.EngineGo + " test" }
+
+func (c *programCompiler) Find(checksum string) (*Executable, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.made[checksum], nil
+}
+
+func (c *programCompiler) Compile(ctx context.Context, what Compilation) (*Executable, error) {
+	about, err := json.Marshal(what.Facts)
+	if err != nil {
+		return nil, err
+	}
+	made, err := c.builder.Compile(ctx, agent.Checksum(what.Text), what.Text, about)
+	if failed, ok := errors.AsType[*native.BuildError](err); ok && failed.Refused() {
+		return nil, &CompileError{failed.Text}
+	}
+	if err != nil {
+		return nil, err
+	}
+	x := &Executable{Path: made.Path, Digest: made.Sum, Facts: what.Facts}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made[what.Checksum] = x
+	return x, nil
+}
+
+// compilePool is a pool that compiles programs as a daemon does.
+func compilePool(t testing.TB, change func(*Options)) *Pool {
+	t.Helper()
+	return compilePoolWith(t, change, hooks{args: []string{wire.RunnerArg}})
+}
+
+func compilePoolWith(t testing.TB, change func(*Options), h hooks) *Pool {
+	t.Helper()
+	b := builder(t)
+	p := testPool(t, func(o *Options) {
+		o.Native, o.Engine = true, report.EngineGo
+		if change != nil {
+			change(o)
+		}
+	}, h)
+	p.UseCompiler(&programCompiler{builder: b, made: map[string]*Executable{}})
+	return p
+}
+
+// forYaegi has runners run plain programs by yaegi.
+func forYaegi(o *Options) { o.Engine = report.EngineYaegi }
+
+// yaegiPool is a pool without a compiler.
+func yaegiPool(t testing.TB, change func(*Options)) *Pool {
+	t.Helper()
+	return testPool(t, func(o *Options) {
+		forYaegi(o)
+		if change != nil {
+			change(o)
+		}
+	}, hooks{args: []string{wire.RunnerArg}})
+}
