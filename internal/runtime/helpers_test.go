@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		os.Exit(worker.Main())
 	}
 	code := m.Run()
-	runtimetest.RemoveCompiled()
+	runtimetest.CloseCompiler()
 	os.Exit(code)
 }
 

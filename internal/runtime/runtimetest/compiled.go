@@ -18,13 +18,12 @@ var shared struct {
 	once    sync.Once
 	pool    *sandbox.Pool // runs the tools
 	builder *native.Builder
-	remove  func()
 	off     string // why nothing is compiled here
 	err     error
 }
 
 // CompilingPool returns a pool of real processes that compiles programs, each once for all tests of the package, and closes it with the test. It skips the test where no process
-// of a program can be launched. The package's TestMain calls RemoveCompiled at its end.
+// of a program can be launched. The package's TestMain calls CloseCompiler at its end.
 func CompilingPool(t testing.TB) *sandbox.Pool {
 	t.Helper()
 	shared.once.Do(openShared)
@@ -43,13 +42,10 @@ func CompilingPool(t testing.TB) *sandbox.Pool {
 	return p
 }
 
-// RemoveCompiled removes what CompilingPool has made.
-func RemoveCompiled() {
+// CloseCompiler ends what CompilingPool has begun.
+func CloseCompiler() {
 	if shared.pool != nil {
 		_ = shared.pool.Close() // the tests are over
-	}
-	if shared.remove != nil {
-		shared.remove()
 	}
 }
 
@@ -66,7 +62,7 @@ func openShared() {
 		return
 	}
 	if shared.off = shared.pool.Status().NativeOff(); shared.off == "" {
-		shared.builder, shared.remove, shared.err = nativetest.Open(shared.pool)
+		shared.builder, shared.err = nativetest.Open(shared.pool)
 	}
 }
 

@@ -19,18 +19,14 @@ var building struct {
 	once    sync.Once
 	pool    *Pool // runs the tools
 	builder *native.Builder
-	remove  func()
 	off     string // why nothing is compiled here
 	err     error
 }
 
-// closeBuilding removes it.
+// closeBuilding ends it.
 func closeBuilding() {
 	if building.pool != nil {
 		_ = building.pool.Close() // the tests are over
-	}
-	if building.remove != nil {
-		building.remove()
 	}
 }
 
@@ -44,7 +40,7 @@ func builder(t testing.TB) *native.Builder {
 			return
 		}
 		if building.off = building.pool.Status().NativeOff(); building.off == "" {
-			building.builder, building.remove, building.err = nativetest.Open(building.pool)
+			building.builder, building.err = nativetest.Open(building.pool)
 		}
 	})
 	if building.off != "" {

@@ -1,4 +1,4 @@
-// Package nativetest has the builder of tests that compile real programs. What all programs share is compiled in the go command's own cache, so that it costs seconds once a machine.
+// Package nativetest has the builder of tests that compile real programs. What it makes is kept for tests of other packages and later runs.
 package nativetest
 
 import (
@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/beneath"
@@ -23,35 +25,53 @@ type Pool interface {
 	RunTools(ctx context.Context, t wire.Tools) ([]byte, error)
 }
 
-// Open returns a builder for the tests of a package in a temporary directory, which remove removes. It takes the toolchain on PATH. The pool must live as long as the builder is used.
-func Open(p Pool) (b *native.Builder, remove func(), err error) {
+// Shared returns the directory in which all tests keep what they compile, and the go command's cache. Tests of later runs find there what
+// does not change: executables are kept by all that they are made of. It is below the temporary directory, where users of the sandbox may go through it.
+var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
+	own := filepath.Join(os.TempDir(), fmt.Sprintf("recurgentd-tests-%d", os.Getuid()))
+	if err := os.Mkdir(own, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+		return dirs, err
+	}
+	info, err := os.Lstat(own)
+	if err != nil {
+		return dirs, err
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(s.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
+		return dirs, fmt.Errorf("%s is not a directory of this user alone: remove it", own)
+	}
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	return [2]string{filepath.Join(own, "compiled"), strings.TrimSpace(string(cache))}, err
+})
+
+// Open returns a builder in the directory of all tests, with the toolchain on PATH. The pool must live as long as the builder is used.
+func Open(p Pool) (*native.Builder, error) {
 	o := native.DefaultOptions()
-	o.Timeout, o.Waited = time.Hour, true // a busy machine is not a program's fault
+	o.Timeout, o.Waited, o.MaxBytes = time.Hour, true, 2<<30 // a busy machine is not a program's fault
+	shared, err := Shared()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(shared[0], 0o711); err != nil {
+		return nil, err
+	}
 	if o.Toolchain, err = native.Find(native.SettingAuto, ""); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	said, err := exec.Command("go", "env", "GOMOD", "GOCACHE").Output()
+	module, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	module, cache, ok := strings.Cut(strings.TrimSpace(string(said)), "\n")
-	if !ok {
-		return nil, nil, fmt.Errorf("go env: %q", said)
+	if o.Key, err = keyIn(shared[0]); err != nil {
+		return nil, err
 	}
-	o.Sources, o.Text, o.Run = os.DirFS(filepath.Join(filepath.Dir(module), "internal", "runtime")), p.NativeText, p.RunTools
-	if o.Dir, err = os.MkdirTemp("", "compiled"); err != nil {
-		return nil, nil, err
-	}
-	remove = func() { _ = os.RemoveAll(o.Dir) } // it is below the temporary directory
-	if o.Key, err = keyIn(o.Dir); err == nil {
-		b, err = native.New(o)
-	}
+	o.Dir, o.Sources = shared[0], os.DirFS(filepath.Join(filepath.Dir(string(module)), "internal", "runtime"))
+	o.Text, o.Run = p.NativeText, p.RunTools
+	b, err := native.New(o)
 	if err != nil {
-		remove()
-		return nil, nil, err
+		return nil, err
 	}
-	b.GoCache = cache
-	return b, remove, nil
+	b.GoCache = shared[1]
+	return b, nil
 }
 
 // keyIn is the key of an installation in the directory.
