@@ -75,7 +75,7 @@ func TestLargestBodyReachesTheProgram(t *testing.T) {
 	}
 }
 
-// A program has the daemon send a request again, under each engine; and a program that does not is served by the journals of before.
+// A program has the daemon send a request again; and a program that does not is served by the journals of before.
 func TestRetryFromProgram(t *testing.T) {
 	var asked atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,18 +85,16 @@ func TestRetryFromProgram(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	for engine, pool := range pools {
-		p := pool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
-		source := program(fmt.Sprintf("r, err := call.FetchWith(recurgent.Request{URL: %q, Retry: 2})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL))
-		got := p.Run(t.Context(), request(source), &fakeHost{})
-		if said(got) != "value 200" || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Retries != 2 {
-			t.Errorf("%s: got %s, %+v, want 200 after two retries", engine, said(got), got.Effects.Fetches)
-		}
-		old := request(program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL)))
-		old.Recorded = json.RawMessage(fmt.Sprintf(`{"v":1,"asks":[{"op":"fetch","params":{"url":%q},"result":{"status":203,"header":{},"body":"","fetched_at":""}}]}`, s.URL))
-		if got := p.Run(t.Context(), old, &fakeHost{}); said(got) != "value 203" {
-			t.Errorf("%s: got %s from the journal, want 203", engine, said(got))
-		}
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	source := program(fmt.Sprintf("r, err := call.FetchWith(recurgent.Request{URL: %q, Retry: 2})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL))
+	got := p.Run(t.Context(), request(source), &fakeHost{})
+	if said(got) != "value 200" || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Retries != 2 {
+		t.Errorf("got %s, %+v, want 200 after two retries", said(got), got.Effects.Fetches)
+	}
+	old := request(program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL)))
+	old.Recorded = json.RawMessage(fmt.Sprintf(`{"v":1,"asks":[{"op":"fetch","params":{"url":%q},"result":{"status":203,"header":{},"body":"","fetched_at":""}}]}`, s.URL))
+	if got := p.Run(t.Context(), old, &fakeHost{}); said(got) != "value 203" {
+		t.Errorf("got %s from the journal, want 203", said(got))
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -81,15 +80,6 @@ func (h *fakeHost) CreateFile(_ context.Context, _, name, mediaType string) (New
 	return f, nil
 }
 
-func eachEngine(t *testing.T, test func(t *testing.T, p *Pool)) {
-	for engine, pool := range pools {
-		t.Run(engine, func(t *testing.T) { test(t, pool(t, nil)) })
-	}
-}
-
-// pools are the ways to run a program.
-var pools = map[string]func(testing.TB, func(*Options)) *Pool{report.EngineGo: compilePool, report.EngineYaegi: yaegiPool}
-
 func manyRows(n int) string {
 	var b strings.Builder
 	b.WriteString("region,units\n")
@@ -128,10 +118,10 @@ const sumUnits = `
 
 // Programs read files of any length in pieces, by reference and by id, several at once, and need not close them.
 func TestProgramsReadFiles(t *testing.T) {
-	eachEngine(t, func(t *testing.T, p *Pool) {
-		for _, c := range []struct{ name, source, want string }{
-			{"csv", program(sumUnits, "encoding/csv", "io", "strconv"), `value {"east":60000,"north":60003,"south":59997}`},
-			{"two at once", program(`
+	p := compilePool(t, nil)
+	for _, c := range []struct{ name, source, want string }{
+		{"csv", program(sumUnits, "encoding/csv", "io", "strconv"), `value {"east":60000,"north":60003,"south":59997}`},
+		{"two at once", program(`
 	a, err := call.Open("file_a")
 	if err != nil {
 		return nil, err
@@ -146,20 +136,20 @@ func TestProgramsReadFiles(t *testing.T) {
 	y, _ := two.ReadString('\n')
 	z, _ := one.ReadString('\n')
 	return []string{x, y, z}, nil`, "bufio"), `value ["region,units\n","region,units\n","south,1\n"]`},
-			{"an empty one", program(`
+		{"an empty one", program(`
 	r, err := call.Open("file_empty")
 	if err != nil {
 		return nil, err
 	}
 	all, err := io.ReadAll(r)
 	return len(all), err`, "io"), `value 0`},
-			{"gone", program(`
+		{"gone", program(`
 	_, err := call.Open("file_gone")
 	return nil, err`), `authored file_not_found: there is no file file_gone`},
-			{"no reference", program(`
+		{"no reference", program(`
 	_, err := call.Open(7)
 	return nil, err`), `authored invalid_input: a file is {"$file": "file_..."}, or its id`},
-			{"a closed one", program(`
+		{"a closed one", program(`
 	r, err := call.Open("file_a")
 	if err != nil {
 		return nil, err
@@ -173,30 +163,29 @@ func TestProgramsReadFiles(t *testing.T) {
 	r.(io.Closer).Close()
 	n, err := r.Read(make([]byte, 5))
 	return []any{n, err.Error()}, nil`, "io"), `value [0,"the file is closed"]`},
-			{"too many", program(`
+		{"too many", program(`
 	for i := 0; i < 20; i++ {
 		if _, err := call.Open("file_a"); err != nil {
 			return []any{i, err.Error()}, nil
 		}
 	}
 	return nil, nil`), `value [16,"open: 16 files are open; read one to its end, or close one"]`},
-		} {
-			h := &fakeHost{files: map[string]string{"file_a": manyRows(40_002), "file_empty": ""}}
-			got := p.Run(t.Context(), request(c.source, map[string]any{"$file": "file_a"}), h)
-			if c.name == "csv" {
-				sums := map[string]int{}
-				if json.Unmarshal(got.Value, &sums) != nil || sums["north"]+sums["south"]+sums["east"] != 180_001 {
-					t.Errorf("%s: %s", c.name, said(got))
-				}
-			} else if said(got) != c.want {
-				t.Errorf("%s: %s, want %s", c.name, said(got), c.want)
+	} {
+		h := &fakeHost{files: map[string]string{"file_a": manyRows(40_002), "file_empty": ""}}
+		got := p.Run(t.Context(), request(c.source, map[string]any{"$file": "file_a"}), h)
+		if c.name == "csv" {
+			sums := map[string]int{}
+			if json.Unmarshal(got.Value, &sums) != nil || sums["north"]+sums["south"]+sums["east"] != 180_001 {
+				t.Errorf("%s: %s", c.name, said(got))
 			}
-			opened := strings.Count(string(got.Effects.Journal), `"op":"open"`) - strings.Count(string(got.Effects.Journal), `"error"`)
-			if h.count("closed") < opened-1 { // a note that says "too many" is an error, too
-				t.Errorf("%s: %d files were opened, %d closed", c.name, opened, h.count("closed"))
-			}
+		} else if said(got) != c.want {
+			t.Errorf("%s: %s, want %s", c.name, said(got), c.want)
 		}
-	})
+		opened := strings.Count(string(got.Effects.Journal), `"op":"open"`) - strings.Count(string(got.Effects.Journal), `"error"`)
+		if h.count("closed") < opened-1 { // a note that says "too many" is an error, too
+			t.Errorf("%s: %d files were opened, %d closed", c.name, opened, h.count("closed"))
+		}
+	}
 }
 
 func (h *fakeHost) count(what string) (n int) {
@@ -224,31 +213,30 @@ const writeRows = `
 
 // Programs make files in pieces; what they do not close is whole all the same.
 func TestProgramsMakeFiles(t *testing.T) {
-	eachEngine(t, func(t *testing.T, p *Pool) {
-		h := &fakeHost{}
-		got := p.Run(t.Context(), request(program(writeRows, "encoding/csv", "strconv")), h)
-		if said(got) != `value {"report":{"$file":"file_made_0"}}` || len(h.made) != 1 || strings.Count(h.made[0].String(), "\n") != 20_000 || !strings.HasSuffix(h.made[0].String(), "19999,row\n") {
-			t.Errorf("%s, %d made", said(got), len(h.made))
-		}
-		if len(got.Effects.Made) != 1 || got.Effects.Made[0].Bytes != int64(h.made[0].Len()) {
-			t.Errorf("got %+v", got.Effects.Made)
-		}
-		for _, c := range []struct{ name, mediaType, want string }{
-			{"small", "text/plain", `authored invalid_input: too large`},
-			{"x", "bad", `authored invalid_input: the media type cannot be used`},
-		} {
-			source := program(fmt.Sprintf(`
+	p := compilePool(t, nil)
+	h := &fakeHost{}
+	got := p.Run(t.Context(), request(program(writeRows, "encoding/csv", "strconv")), h)
+	if said(got) != `value {"report":{"$file":"file_made_0"}}` || len(h.made) != 1 || strings.Count(h.made[0].String(), "\n") != 20_000 || !strings.HasSuffix(h.made[0].String(), "19999,row\n") {
+		t.Errorf("%s, %d made", said(got), len(h.made))
+	}
+	if len(got.Effects.Made) != 1 || got.Effects.Made[0].Bytes != int64(h.made[0].Len()) {
+		t.Errorf("got %+v", got.Effects.Made)
+	}
+	for _, c := range []struct{ name, mediaType, want string }{
+		{"small", "text/plain", `authored invalid_input: too large`},
+		{"x", "bad", `authored invalid_input: the media type cannot be used`},
+	} {
+		source := program(fmt.Sprintf(`
 	f, err := call.Create(%q, %q)
 	if err != nil {
 		return nil, err
 	}
 	f.Write(make([]byte, 110000))
 	return f.Ref(), nil`, c.name, c.mediaType))
-			if got := said(p.Run(t.Context(), request(source), &fakeHost{})); got != c.want {
-				t.Errorf("%s %s: %s, want %s", c.name, c.mediaType, got, c.want)
-			}
+		if got := said(p.Run(t.Context(), request(source), &fakeHost{})); got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.name, c.mediaType, got, c.want)
 		}
-	})
+	}
 }
 
 // A run on recorded effects reads the same bytes, or has nothing to show. What it makes is compared by its bytes, and kept nowhere.
@@ -359,57 +347,54 @@ func TestFetchFileFromProgram(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(s.Close)
-	eachEngine(t, func(t *testing.T, _ *Pool) {
-		p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
-		for path, text := range rows {
-			h := &fakeHost{}
-			req := request(program(countFetched, "strings"), s.URL+path)
-			got := p.Run(t.Context(), req, h)
-			want := fmt.Sprintf(`value [{"$file":"file_made_0"},%d,%d,%d]`, len(text), len(text), strings.Count(text, "\n"))
-			if said(got) != want || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 || len(got.Effects.Made) != 1 {
-				t.Fatalf("%s: %s, want %s, %+v", path, said(got), want, got.Effects.Fetches)
-			}
-			rec := Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}
-			again, err := Replay(t.Context(), p, rec, &fakeHost{files: map[string]string{}})
-			if large := path == "/large"; err != nil || again.Equal == large || (again.Diverged != "") != large {
-				t.Errorf("%s, without the stored file: %+v, %v", path, again, err)
-			}
-			if again, err := Replay(t.Context(), p, rec, &fakeHost{files: map[string]string{"file_made_0": text}}); err != nil || !again.Equal {
-				t.Errorf("%s, with the stored file: %+v, %v", path, again, err)
-			}
-		}
+	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	for path, text := range rows {
 		h := &fakeHost{}
-		req := request(program(countFetched, "strings"), s.URL+"/none")
+		req := request(program(countFetched, "strings"), s.URL+path)
 		got := p.Run(t.Context(), req, h)
-		if got.Authored == nil || got.Authored.Type != "not_found" || len(h.made) != 0 || got.Effects.Fetches[0].Status != 404 {
-			t.Errorf("of a page that is not there: %s, %+v", said(got), got.Effects.Fetches)
+		want := fmt.Sprintf(`value [{"$file":"file_made_0"},%d,%d,%d]`, len(text), len(text), strings.Count(text, "\n"))
+		if said(got) != want || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 || len(got.Effects.Made) != 1 {
+			t.Fatalf("%s: %s, want %s, %+v", path, said(got), want, got.Effects.Fetches)
 		}
-		if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Authored: got.Authored}, h); err != nil || !again.Equal {
-			t.Errorf("replay: %+v, %v", again, err)
+		rec := Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}
+		again, err := Replay(t.Context(), p, rec, &fakeHost{files: map[string]string{}})
+		if large := path == "/large"; err != nil || again.Equal == large || (again.Diverged != "") != large {
+			t.Errorf("%s, without the stored file: %+v, %v", path, again, err)
 		}
-		req.Fetches = 0
-		if got := p.Run(t.Context(), req, h); got.Authored == nil || got.Authored.Type != "denied" {
-			t.Errorf("over the number: %s", said(got))
+		if again, err := Replay(t.Context(), p, rec, &fakeHost{files: map[string]string{"file_made_0": text}}); err != nil || !again.Equal {
+			t.Errorf("%s, with the stored file: %+v, %v", path, again, err)
 		}
-	})
+	}
+	h := &fakeHost{}
+	req := request(program(countFetched, "strings"), s.URL+"/none")
+	got := p.Run(t.Context(), req, h)
+	if got.Authored == nil || got.Authored.Type != "not_found" || len(h.made) != 0 || got.Effects.Fetches[0].Status != 404 {
+		t.Errorf("of a page that is not there: %s, %+v", said(got), got.Effects.Fetches)
+	}
+	if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Authored: got.Authored}, h); err != nil || !again.Equal {
+		t.Errorf("replay: %+v, %v", again, err)
+	}
+	req.Fetches = 0
+	if got := p.Run(t.Context(), req, h); got.Authored == nil || got.Authored.Type != "denied" {
+		t.Errorf("over the number: %s", said(got))
+	}
 }
 
 // A program reads a file that it has made, once it is closed, also on recorded effects.
 func TestProgramsReadWhatTheyMake(t *testing.T) {
-	eachEngine(t, func(t *testing.T, p *Pool) {
-		req := request(program(readOwn, "fmt", "io"))
-		got := p.Run(t.Context(), req, &fakeHost{})
-		if said(got) != `value ["a;b\n","utf-8",7,{"$file":"file_made_0"}]` {
-			t.Fatal(said(got))
-		}
-		if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !again.Equal {
-			t.Errorf("replay: %+v, %v", again, err)
-		}
-		open := p.Run(t.Context(), request(program(readOwn, "fmt", "io"), true), &fakeHost{})
-		if open.Authored == nil || !open.Authored.Plain || !strings.Contains(open.Authored.Message, "is not closed") {
-			t.Errorf("before it is closed: %s", said(open))
-		}
-	})
+	p := compilePool(t, nil)
+	req := request(program(readOwn, "fmt", "io"))
+	got := p.Run(t.Context(), req, &fakeHost{})
+	if said(got) != `value ["a;b\n","utf-8",7,{"$file":"file_made_0"}]` {
+		t.Fatal(said(got))
+	}
+	if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !again.Equal {
+		t.Errorf("replay: %+v, %v", again, err)
+	}
+	open := p.Run(t.Context(), request(program(readOwn, "fmt", "io"), true), &fakeHost{})
+	if open.Authored == nil || !open.Authored.Plain || !strings.Contains(open.Authored.Message, "is not closed") {
+		t.Errorf("before it is closed: %s", said(open))
+	}
 }
 
 // decodes answers with the text of bytes that it makes itself, packs and unpacks.
@@ -442,30 +427,29 @@ const decodes = `
 
 // A program decodes bytes that it has as a file of them is decoded. A replay decodes them again; the journal notes character sets other than UTF-8 alone.
 func TestProgramsDecodeText(t *testing.T) {
-	eachEngine(t, func(t *testing.T, p *Pool) {
-		large := strings.Repeat("M\xfcller;1\r\n", 20_000) // of many pieces
-		req := request(program(decodes, "bytes", "compress/gzip", "encoding/base64", "io"), []byte("M\xfcller;K\xf6ln"), []byte("\xff\xfea\x00\xe4\x00"), []byte("\xef\xbb\xbfä\rb"), []byte("M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"), []byte{0, 1, 2}, []byte{}, []byte(large))
-		got := p.Run(t.Context(), req, &fakeHost{})
-		want, err := json.Marshal([]string{"Müller;Köln", "aä", "ä\nb", "Müller;Straße\r\nKöln;\r\n", "decode: the bytes are no text", "", strings.ReplaceAll(large, "\xfc", "ü")})
-		if err != nil || string(got.Value) != string(want) {
-			t.Fatalf("%v: %s, want %s", err, clip(said(got)), clip(string(want)))
-		}
-		if journal := string(got.Effects.Journal); journal != `{"v":1,"asks":[{"op":"decode","params":{},"result":{"charset":"windows-1252"}},{"op":"decode","params":{},"result":{"charset":"utf-16le","marked":true}},`+
-			`{"op":"decode","params":{},"result":{"charset":"ibm850"}},{"op":"decode","params":{},"result":{"charset":"windows-1252"}}]}` {
-			t.Errorf("the journal is %s", journal)
-		}
-		if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !again.Equal {
-			t.Errorf("replay: %+v, %v", again, err)
-		}
-		most := "\treturn call.DecodeText(make([]byte, 16<<20+1))"
-		if over := p.Run(t.Context(), request(program(most)), &fakeHost{}); over.Authored == nil || over.Authored.Type != agent.ErrInvalidInput {
-			t.Errorf("over the bound: %s", clip(said(over)))
-		}
-		many := "\tfor range 40 {\n\t\tif text, err := call.DecodeText([]byte(\"abc\")); err != nil || text != \"abc\" {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\treturn 1, nil"
-		if got := p.Run(t.Context(), request(program(many)), &fakeHost{}); said(got) != "value 1" {
-			t.Errorf("many: %s", said(got))
-		}
-	})
+	p := compilePool(t, nil)
+	large := strings.Repeat("M\xfcller;1\r\n", 20_000) // of many pieces
+	req := request(program(decodes, "bytes", "compress/gzip", "encoding/base64", "io"), []byte("M\xfcller;K\xf6ln"), []byte("\xff\xfea\x00\xe4\x00"), []byte("\xef\xbb\xbfä\rb"), []byte("M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"), []byte{0, 1, 2}, []byte{}, []byte(large))
+	got := p.Run(t.Context(), req, &fakeHost{})
+	want, err := json.Marshal([]string{"Müller;Köln", "aä", "ä\nb", "Müller;Straße\r\nKöln;\r\n", "decode: the bytes are no text", "", strings.ReplaceAll(large, "\xfc", "ü")})
+	if err != nil || string(got.Value) != string(want) {
+		t.Fatalf("%v: %s, want %s", err, clip(said(got)), clip(string(want)))
+	}
+	if journal := string(got.Effects.Journal); journal != `{"v":1,"asks":[{"op":"decode","params":{},"result":{"charset":"windows-1252"}},{"op":"decode","params":{},"result":{"charset":"utf-16le","marked":true}},`+
+		`{"op":"decode","params":{},"result":{"charset":"ibm850"}},{"op":"decode","params":{},"result":{"charset":"windows-1252"}}]}` {
+		t.Errorf("the journal is %s", journal)
+	}
+	if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !again.Equal {
+		t.Errorf("replay: %+v, %v", again, err)
+	}
+	most := "\treturn call.DecodeText(make([]byte, 16<<20+1))"
+	if over := p.Run(t.Context(), request(program(most)), &fakeHost{}); over.Authored == nil || over.Authored.Type != agent.ErrInvalidInput {
+		t.Errorf("over the bound: %s", clip(said(over)))
+	}
+	many := "\tfor range 40 {\n\t\tif text, err := call.DecodeText([]byte(\"abc\")); err != nil || text != \"abc\" {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\treturn 1, nil"
+	if got := p.Run(t.Context(), request(program(many)), &fakeHost{}); said(got) != "value 1" {
+		t.Errorf("many: %s", said(got))
+	}
 }
 
 func clip(text string) string { return text[:min(len(text), 300)] }
