@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/embedded"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
@@ -23,8 +24,8 @@ func BenchmarkColdStart(b *testing.B) {
 	if text, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, text)
 	}
-	made, _ := builder(b)
-	built, err := made.Build(b.Context(), program)
+	makes, _ := builder(b)
+	built, err := makes.Build(b.Context(), program)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -37,13 +38,16 @@ func BenchmarkColdStart(b *testing.B) {
 	}
 	defer p.Close()
 	req := sandbox.Request{Program: sandbox.Program{Source: program, Checksum: agent.Checksum(program)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0),
-		Timeout: time.Minute, Native: executable(b, built.Path)}
+		Timeout: time.Minute}
+	made := &runtimetest.Executables{}
+	made.Add(req.Program.Checksum, executable(b, built.Path))
+	p.UseCompiler(made)
 	var spawn time.Duration
 	before := childTime()
 	for b.Loop() {
 		got := p.Run(b.Context(), req, host{})
-		if got.Failure != nil || got.Native != nil {
-			b.Fatal(got.Failure, got.Native)
+		if got.Failure != nil {
+			b.Fatal(got.Failure)
 		}
 		spawn += got.Timing.Spawn
 	}

@@ -61,7 +61,7 @@ func benchmarkStages(b *testing.B, p *Pool, source string) {
 			b.Fatal(f)
 		}
 		loaded := r.cpuTime()
-		if res := r.runOnce(ctx, &req, time.Now().Add(loadTimeout), &exchange{pool: p, req: &req, h: &fakeHost{}}); res.Failure != nil {
+		if res := r.runOnce(ctx, &req, time.Now().Add(loadTimeout), &exchange{pool: p, req: req, h: &fakeHost{}}); res.Failure != nil {
 			b.Fatal(res.Failure)
 		}
 		ran := r.cpuTime()

@@ -38,7 +38,7 @@ func (e *CompileError) Error() string { return e.Text }
 // UseCompiler has all programs compiled. It is called once, before the first of them.
 func (p *Pool) UseCompiler(c Compiler) { p.compiler = c }
 
-// tier is what runs programs that have no executable of the request's.
+// tier is what runs programs.
 func (p *Pool) tier() string {
 	if p.compiler != nil {
 		return TierNative
@@ -178,7 +178,7 @@ func (p *Pool) begin(ctx context.Context, x *Executable, prog Program, owner age
 
 // startProgram starts a process of an executable, again where the system lacks something for a moment.
 func (p *Pool) startProgram(ctx context.Context, file *os.File, args []string) (*runner, *Failure) {
-	return p.tryStart(ctx, func() (*runner, error) { return p.spawnNative(file, args) })
+	return p.tryStart(ctx, func() (*runner, error) { return p.startExecutable(file, args) })
 }
 
 // notStarted is the failure to start a process.

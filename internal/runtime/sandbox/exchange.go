@@ -15,8 +15,7 @@ import (
 // An exchange is one run as the host side of it sees it: the questions that were asked, what they took from outside.
 type exchange struct {
 	pool    *Pool
-	req     *Request
-	own     Request // what req points to, except for a second exchange of the same request
+	req     Request
 	h       Host
 	journal journal
 
@@ -35,9 +34,6 @@ type exchange struct {
 	files   streams
 	given   map[string]given // by digest of op and parameters, as the parameters may be long
 }
-
-// again returns another exchange of the same request, which has just begun.
-func (x *exchange) again() *exchange { return &exchange{pool: x.pool, req: x.req, h: x.h} }
 
 // A reply answers a question: with a body, with the word that it is the one of Question.Have, or with a refusal that the
 // program gets to see.

@@ -28,19 +28,15 @@ func TestInitIsConfined(t *testing.T) {
 		{"nothing but seccomp", []plan{{}}, "mask=landlock_create_ruleset", LevelReduced},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := testPool(t, forNative, hooks{args: []string{wire.RunnerArg, "native", c.mask}, plans: c.plans})
+			p := executablePool(t, hooks{args: []string{wire.RunnerArg, "native", c.mask}, plans: c.plans}, nil)
 			s := p.Status()
 			if s.Level != c.level && (root || s.Level != LevelReduced) {
 				t.Fatalf("level %s, want %s", s.Level, c.level)
 			}
-			if why := s.NativeOff(); why != "" {
-				t.Fatalf("nothing is launched: %s", why)
-			}
-			req := request("anything")
-			req.Native = launched(t, "hostileprogram", strconv.Itoa(os.Getpid()), bound(p, syscall.RLIMIT_DATA), bound(p, syscall.RLIMIT_AS))
-			got := p.Run(t.Context(), req, &fakeHost{})
-			if got.Native != nil || got.Tier != TierNative {
-				t.Fatalf("it does not run: %s, %v", said(got), got.Native)
+			p.UseCompiler(found{launched(t, "hostileprogram", strconv.Itoa(os.Getpid()), bound(p, syscall.RLIMIT_DATA), bound(p, syscall.RLIMIT_AS))})
+			got := p.Run(t.Context(), request("anything"), &fakeHost{})
+			if got.Value == nil || got.Tier != TierNative {
+				t.Fatalf("it does not run: %s, %+v", said(got), got.Failure)
 			}
 			var probes map[string]string
 			if err := json.Unmarshal(got.Value, &probes); err != nil {
@@ -62,13 +58,11 @@ func bound(p *Pool, resource int) string { return strconv.FormatUint(p.program.L
 
 // After its first act an executable has no more than a runner: what the launcher's filter allowed for its start is refused.
 func TestNarrowed(t *testing.T) {
-	p := nativePool(t, forNative)
-	req := request("anything")
-	req.Native = compiled(t, "again")
-	got := p.Run(t.Context(), req, &fakeHost{})
+	p := executablePool(t, nativeRunner, compiled(t, "again"))
+	got := p.Run(t.Context(), request("anything"), &fakeHost{})
 	var outcomes map[string]string
 	if err := json.Unmarshal(got.Value, &outcomes); err != nil || got.Tier != TierNative {
-		t.Fatalf("it does not run: %s, %v", said(got), got.Native)
+		t.Fatalf("it does not run: %s, %+v", said(got), got.Failure)
 	}
 	if len(outcomes) != 6 {
 		t.Errorf("it tried %v", outcomes)
@@ -78,45 +72,43 @@ func TestNarrowed(t *testing.T) {
 			t.Errorf("to %s: %s", name, errno)
 		}
 	}
-	req.Native, req.Program.Checksum = compiled(t, "threads"), "another"
-	if got := p.Run(t.Context(), req, &fakeHost{}); got.Native == nil || !strings.Contains(got.Native.Message, "threads") {
-		t.Errorf("a hundred threads: %s, %v", said(got), got.Native)
+	p.UseCompiler(found{compiled(t, "threads")})
+	req := request("another")
+	if got := p.Run(t.Context(), req, &fakeHost{}); said(got) != "failure resource_exhausted/threads" {
+		t.Errorf("a hundred threads: %s, %+v", said(got), got.Failure)
 	}
 }
 
 // A launcher that lacks a layer executes nothing.
 func TestLaunchWithoutALayer(t *testing.T) {
-	p := nativePool(t, forNative)
+	p := executablePool(t, nativeRunner, compiled(t, ""))
 	p.launcher.args = append(p.launcher.args, "mask=landlock_restrict_self")
-	req := request("echo", 1)
-	req.Native = compiled(t, "")
-	got := p.Run(t.Context(), req, &fakeHost{})
-	if said(got) != "value [1]" || got.Tier != TierEngine || got.Native == nil || !strings.Contains(got.Native.Message, "layer landlock is off") {
-		t.Errorf("got %s on %s, fault %v", said(got), got.Tier, got.Native)
+	got := p.Run(t.Context(), request("anything"), &fakeHost{})
+	if said(got) != "failure runner_crash/spawn" || !got.Failure.Ours || !strings.Contains(got.Failure.Message, "layer landlock is off") {
+		t.Errorf("got %s: %+v", said(got), got.Failure)
 	}
 }
 
 // A file that somebody has open for writing cannot be executed. Processes that the daemon is about to start have what it is writing open for a moment: a launcher waits for that.
 func TestLaunchWaitsForWriters(t *testing.T) {
-	p := nativePool(t, forNative)
-	req := request("echo", 1)
-	req.Native = compiled(t, "")
-	path := copied(t, req.Native.Path)
-	writer, err := os.OpenFile(path, os.O_WRONLY, 0)
+	x := compiled(t, "")
+	x.Path = copied(t, x.Path)
+	x.Digest = digestOf(t, x.Path)
+	p := executablePool(t, nativeRunner, x)
+	writer, err := os.OpenFile(x.Path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	req.Native = &Executable{Path: path, Digest: digestOf(t, path), Args: []string{""}, Facts: req.Native.Facts}
 	done := make(chan Result, 1)
-	go func() { done <- p.Run(t.Context(), req, &fakeHost{}) }()
+	go func() { done <- p.Run(t.Context(), request("anything"), &fakeHost{}) }()
 	for launched := false; !launched; runtime.Gosched() {
 		p.mu.Lock()
 		launched = len(p.live) > 0
 		p.mu.Unlock()
 	}
 	writer.Close()
-	if got := <-done; got.Native != nil || got.Tier != TierNative {
-		t.Errorf("got %s on %s, fault %v", said(got), got.Tier, got.Native)
+	if got := <-done; string(got.Value) != `"compiled"` || got.Tier != TierNative {
+		t.Errorf("got %s: %+v", said(got), got.Failure)
 	}
 }

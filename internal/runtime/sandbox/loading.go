@@ -16,7 +16,7 @@ func (p *Pool) prepare(ctx context.Context, prog Program, owner agent.Owner, l *
 		return nil, t, &Failure{Type: agent.ErrInvalidCode, Message: fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(prog.Source), p.opts.MaxSource),
 			Hint: "Write a shorter program."}
 	}
-	if r := p.takeWarm(warmKey{prog.Checksum, owner, ""}); r != nil {
+	if r := p.takeWarm(warmKey{prog.Checksum, owner}); r != nil {
 		return r, t, nil
 	}
 	if p.compiler != nil {

@@ -129,9 +129,8 @@ func (p *Pool) Run(ctx context.Context, given Request, h Host) Result {
 	if ctx.Err() != nil {
 		return Result{Failure: keptWaiting(ctx)}
 	}
-	x := &exchange{pool: p, own: given, h: h}
-	x.req = &x.own
-	req := x.req
+	x := &exchange{pool: p, req: given, h: h}
+	req := &x.req
 	if err := p.admission.enter(ctx, req); err != nil {
 		return Result{Failure: keptWaiting(ctx), Timing: Timing{Queue: time.Since(began)}}
 	}
@@ -140,19 +139,14 @@ func (p *Pool) Run(ctx context.Context, given Request, h Host) Result {
 	if req.Timeout <= 0 {
 		req.Timeout = defaultTimeout
 	}
-	var res Result
-	if req.Native != nil && !x.inexact(true) { // of an executable it is not known what it takes for 0
-		res = p.runNative(ctx, x)
-	} else {
-		res = p.runEngine(ctx, x)
-	}
+	res := p.run(ctx, x)
 	res.Timing.Queue = queued
 	return res
 }
 
-// runEngine runs an admitted request on the engine.
-func (p *Pool) runEngine(ctx context.Context, x *exchange) Result {
-	req := x.req
+// run runs an admitted request.
+func (p *Pool) run(ctx context.Context, x *exchange) Result {
+	req := &x.req
 	if err := x.journal.open(req.Recorded, p.opts.MaxJournal); err != nil {
 		return Result{Failure: diverged("the recorded effects cannot be read: " + err.Error())}
 	}
@@ -173,14 +167,14 @@ func (p *Pool) use(ctx context.Context, r *runner, x *exchange, deadline time.Ti
 	x.until = deadline
 	res := Result{Failure: x.bringRecords(ctx, r.facts)}
 	if res.Failure == nil {
-		res = r.runOnce(ctx, x.req, deadline, x)
+		res = r.runOnce(ctx, &x.req, deadline, x)
 	}
 	x.files.closeAll()
 	ended := time.Now()
 	r.unwatched()
 	res.Facts = r.facts
 	x.journal.reads = len(r.facts.ContextReads)+len(r.facts.ContextWrites) > 0
-	res.Effects = x.effects(x.req)
+	res.Effects = x.effects(&x.req)
 	res.Timing.Host = x.host
 	res.Timing.Run = ended.Sub(running) - x.host
 	if res.Failure != nil {

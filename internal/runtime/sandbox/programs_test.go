@@ -1,11 +1,16 @@
 package sandbox
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // forNative has a pool run executables and tools.
@@ -50,4 +55,69 @@ func testProgram(t testing.TB, name string) string {
 	}
 	testPrograms.built[name] = path
 	return path
+}
+
+// compiled is an executable that does what the mode says.
+func compiled(t *testing.T, mode string) *Executable {
+	t.Helper()
+	return launched(t, "compiled", mode)
+}
+
+// launched is a program of testdata as the daemon would find an executable.
+func launched(t *testing.T, name string, args ...string) *Executable {
+	t.Helper()
+	path := testProgram(t, name)
+	return &Executable{Path: path, Digest: digestOf(t, path), Args: args, Facts: &report.Facts{Imports: []string{"of the gate"}}}
+}
+
+// found is a compiler of a pool that has made one executable for all programs.
+type found struct{ *Executable }
+
+func (f found) Engine() string { return report.EngineGo + " test" }
+
+func (f found) Find(string) (*Executable, error) { return f.Executable, nil }
+
+func (f found) Compile(context.Context, Compilation) (*Executable, error) {
+	return nil, errors.New("there is no other")
+}
+
+// executablePool is a pool whose programs are all the executable.
+func executablePool(t *testing.T, h hooks, x *Executable) *Pool {
+	t.Helper()
+	p := testPool(t, forNative, h)
+	if why := p.Status().NativeOff(); why != "" {
+		t.Fatalf("nothing is launched: %s", why)
+	}
+	p.UseCompiler(found{x})
+	return p
+}
+
+var nativeRunner = hooks{args: []string{wire.RunnerArg, "native"}}
+
+// copied is a copy of an executable with one byte more, which ELF does not mind.
+func copied(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := os.WriteFile(to, append(data, 0), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func digestOf(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sum, err := Sum(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
 }

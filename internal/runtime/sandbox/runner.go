@@ -32,8 +32,6 @@ type runner struct {
 
 	program   string        // what it has compiled; "" while blank
 	owner     agent.Owner   // for whom
-	native    string        // digest of the executable that it is; "" for a runner with an engine
-	faulted   bool          // it died, broke the protocol or did not answer in time
 	facts     *report.Facts // of that program
 	idleSince time.Time
 	place     *list.Element // in its owner's holding; nil while it is not warm
@@ -67,7 +65,7 @@ func adopt(o *Options, c *child) *runner {
 }
 
 // key is what it serves.
-func (r *runner) key() warmKey { return warmKey{r.program, r.owner, r.native} }
+func (r *runner) key() warmKey { return warmKey{r.program, r.owner} }
 
 // reap waits for the end of the process, reads the last of what it wrote, and reports to forget and then to whoever waits.
 func (r *runner) reap(forget func(*runner)) {
@@ -250,7 +248,6 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 // fault ends the runner and says what err, which came up while talking to it, means for the call.
 func (r *runner) fault(ctx context.Context, err error, reason string) *Failure {
 	timedOut := errors.Is(err, os.ErrDeadlineExceeded)
-	r.faulted = !timedOut || ctx.Err() == nil
 	switch {
 	case timedOut && ctx.Err() != nil:
 		r.kill("canceled")

@@ -49,7 +49,6 @@ type Request struct {
 	End          time.Time                             // of the whole call: a sleep beyond it ends the run at once; zero for none
 	Recorded     json.RawMessage                       // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
 	Canonical    func(json.RawMessage) json.RawMessage // the form in which what is asked for is compared with Recorded, where it is not the same; nil for none
-	Native       *Executable                           // the program compiled to a binary, which then runs instead of the engine; nil for the engine
 }
 
 // Result is how a run ended: exactly one of Value, Authored and Failure is set.
@@ -63,8 +62,7 @@ type Result struct {
 	Effects Effects
 	Timing  Timing
 
-	Tier   string       // what ended the run: TierEngine or TierNative
-	Native *NativeFault // what is wrong with Request.Native; nil when nothing is
+	Tier string // what ran the program: TierEngine or TierNative
 }
 
 // AuthoredError is the error that a program returned.

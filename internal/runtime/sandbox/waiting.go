@@ -15,9 +15,9 @@ import (
 // clock stands still and its place is free for others.
 func (x *exchange) wait(ctx context.Context, outside func()) {
 	began := time.Now()
-	x.pool.admission.pause(x.req)
+	x.pool.admission.pause(&x.req)
 	outside()
-	x.pool.admission.resume(ctx, x.req)
+	x.pool.admission.resume(ctx, &x.req)
 	x.host += time.Since(began)
 }
 

@@ -47,7 +47,7 @@ func TestSleep(t *testing.T) {
 				if err := places.enter(ctx, req); err != nil {
 					t.Fatal(err)
 				}
-				x := exchange{pool: &Pool{admission: places}, req: req, slept: c.slept}
+				x := exchange{pool: &Pool{admission: places}, req: *req, slept: c.slept}
 				if c.recorded {
 					if err := x.journal.open(EmptyJournal(), 1000); err != nil {
 						t.Fatal(err)

@@ -17,11 +17,10 @@ type warmSet struct {
 	bytes   int64 // sum of the runners' held
 }
 
-// A warmKey identifies what a runner serves: a program, by checksum, for an owner, on the engine ("") or as the executable of that digest.
+// A warmKey identifies what a runner serves: a program, by checksum, for an owner.
 type warmKey struct {
 	program string
 	owner   agent.Owner
-	native  string
 }
 
 // A holding is one owner's share of the set.

@@ -63,7 +63,7 @@ func TestWarmSetCounts(t *testing.T) {
 					want = r
 				}
 			}
-			if got := w.take(warmKey{program, agent.Owner{Name: owner}, ""}); got != want {
+			if got := w.take(warmKey{program, agent.Owner{Name: owner}}); got != want {
 				t.Fatalf("step %d: took %v, want %v", step, got, want)
 			}
 			delete(model, want)
