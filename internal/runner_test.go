@@ -22,7 +22,6 @@ var runnerParts = []string{
 	module + "internal/runtime/sandbox/wire",
 	module + "internal/runtime/sandbox/worker",
 	"github.com/landlock-lsm/go-landlock/landlock/syscall",
-	"github.com/tidwall/btree",
 	"github.com/traefik/yaegi",
 	"golang.org/x/sys/unix",
 	"golang.org/x/tools",

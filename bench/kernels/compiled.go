@@ -54,7 +54,7 @@ func buildCompiled(dir string) (string, error) {
 		}
 		files["internal/kernels/"+k.name+"/program.go"] = strings.Replace(text, `"recurgent"`, fmt.Sprintf("%q", allow.HostPath), 1)
 		fmt.Fprintf(&imports, "\t%s_ \"%s/internal/kernels/%s\"\n", k.name, module, k.name)
-		fmt.Fprintf(&table, "\t\t%q: with(%s_.%s),\n", k.name, k.name, rewrite.Main)
+		fmt.Fprintf(&table, "\t\t%q: with(%s_.RecurgentNativeProgram),\n", k.name, k.name) // the name that package rewrite gives it
 	}
 	files["main/table.go"] = fmt.Sprintf(compiledMain, imports.String(), table.String())
 	dir = filepath.Join(dir, "compiled")

@@ -152,6 +152,14 @@ func (r *Runtime) Owner(name string) agent.Owner {
 	return agent.Owner{Namespace: r.o.Namespace, Name: name}
 }
 
+// lifeFor is the life of what begins for ctx and outlives it: in the background where nobody waits for that either.
+func (r *Runtime) lifeFor(ctx context.Context) context.Context {
+	if sandbox.InBackground(ctx) {
+		return sandbox.Background(r.life)
+	}
+	return r.life
+}
+
 // Life returns a context that ends, with its cause, when the Runtime stops.
 func (r *Runtime) Life() context.Context { return r.life }
 

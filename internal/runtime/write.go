@@ -103,11 +103,7 @@ func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Sp
 	rec.progress.Add(progress.Forging, map[string]any{"kind": q.kind, "trigger": q.trigger})
 	rec.tree.written.Store(true)
 	w := writer{selected: rec.selected, guardrails: rec.budgets.guardrail, earlier: rec.trail.failures, span: span, res: forgeResult{owner: rec.owner}}
-	life := rec.r.life
-	if sandbox.InBackground(ctx) { // nobody else joins it: it is a correction
-		life = sandbox.Background(life)
-	}
-	fl, leader, leave := rec.r.flights.join(life, key, func(fctx context.Context, spent *meter) forgeResult {
+	fl, leader, leave := rec.r.flights.join(rec.r.lifeFor(ctx), key, func(fctx context.Context, spent *meter) forgeResult {
 		w.spent = spent
 		if rec.r.o.Shared && !q.alone {
 			return w.writeShared(fctx, key, q)

@@ -10,7 +10,7 @@ const stack = "\ngoroutine 7 [running]:\npanic({0x1, 0x2})\n\truntime/panic.go:8
 
 // What the Go runtime wrote says what a runner died of; much memory in use only explains what says nothing by itself. The peak
 // that the kernel reports is no less than the daemon's own at the start of the runner, so it may be large for any. What the program says
-// in its panics is told apart from that: the runtime begins no line with it.
+// in its panics is something else: the runtime begins no line with it.
 func TestDeathWithMuchMemoryInUse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ stderr, scarce, plenty string }{

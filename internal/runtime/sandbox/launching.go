@@ -61,28 +61,25 @@ func (p *Pool) launch(l wire.Launch, files []*os.File, reason string) (*runner, 
 }
 
 // observeLaunch has a launcher become the runners' program, which makes the canary's probes in an init: so an executable is confined from its first instruction on. Where that cannot
-// be observed none is run. Where the system confines nothing, executables are confined as little as runners.
+// be observed none is run. Where runners are confined by processes alone, so are executables.
 func (p *Pool) observeLaunch() {
-	why := "confinement is " + string(p.status.Level)
-	if rank(p.status.Level) >= rank(LevelReduced) || !layered {
-		var faults []error
-		for _, p.launcher = range p.launchers {
-			state, err := p.launched()
-			if err == nil {
-				p.status.Layers[layerLaunch] = state
-				return
-			}
-			faults = append(faults, err)
+	var faults []error
+	for _, p.launcher = range p.launchers {
+		state, err := p.launched()
+		if err == nil {
+			p.status.Layers[layerLaunch] = state
+			return
 		}
-		why = errors.Join(faults...).Error()
+		faults = append(faults, err)
 	}
+	why := errors.Join(faults...).Error()
 	p.launcher = nil
 	p.status.Layers[layerLaunch] = "off (" + strings.ReplaceAll(wire.BoundText([]byte(why), 1000), "\n", "; ") + ")"
 }
 
 // launched returns the layer's state where a launcher works.
 func (p *Pool) launched() (state string, err error) {
-	if layered {
+	if rank(p.status.Level) >= rank(LevelReduced) {
 		return p.launchedCanary()
 	}
 	return "on (as runners are)", p.launchedRunner()
@@ -90,8 +87,8 @@ func (p *Pool) launched() (state string, err error) {
 
 // launchedRunner has a launcher become a runner, which says that it is there.
 func (p *Pool) launchedRunner() error {
-	program, err := os.Open(p.image.path)
-	if err != nil {
+	program, err := p.ownProgram()
+	if program == nil {
 		return err
 	}
 	defer program.Close()

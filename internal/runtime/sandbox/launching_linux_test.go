@@ -112,3 +112,15 @@ func TestLaunchWaitsForWriters(t *testing.T) {
 		t.Errorf("got %s: %+v", said(got), got.Failure)
 	}
 }
+
+// Where processes alone confine programs, which the operator has asked for, executables run as confined as runners.
+func TestLaunchedAtLevelProcess(t *testing.T) {
+	p := testPool(t, func(o *Options) { forNative(o); o.Require = string(LevelProcess) }, hooks{args: []string{wire.RunnerArg, "native", "mask=seccomp"}})
+	p.UseCompiler(found{compiled(t, "")})
+	if s := p.Status(); s.Level != LevelProcess || s.Layers[layerLaunch] != "on (as runners are)" {
+		t.Fatalf("the sandbox is %s", s)
+	}
+	if got := p.Run(t.Context(), request("anything"), &fakeHost{}); string(got.Value) != `"compiled"` || got.Tier != TierNative {
+		t.Errorf("got %s, %+v", said(got), got.Failure)
+	}
+}

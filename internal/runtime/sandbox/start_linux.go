@@ -17,9 +17,6 @@ import (
 // forkForbidden says that a runner cannot have children, so that its process is all there is to kill.
 const forkForbidden = true
 
-// layered says that the system can confine processes, so that it can be observed whether a launched one is confined.
-const layered = true
-
 // rssUnit is the unit of Rusage.Maxrss in bytes.
 const rssUnit = 1024
 

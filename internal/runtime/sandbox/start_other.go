@@ -15,9 +15,6 @@ import (
 // forkForbidden says that a runner cannot have children. Here nothing forbids it.
 const forkForbidden = false
 
-// layered says that the system can confine processes. This one sets limits.
-const layered = false
-
 // rssUnit is the unit of Rusage.Maxrss in bytes.
 const rssUnit = 1
 
