@@ -134,7 +134,6 @@ func TestProgramsThatAreNotCompiled(t *testing.T) {
 		ours   bool
 	}{
 		"gate":     {strings.Replace(compilable, "call.Args", "nothing", 1), nil, "invalid_code/gate", false},
-		"rewrite":  {compilable + "\nvar RecurgentNativeX = 1\n", nil, "invalid_code/compile", false},
 		"compiler": {compilable, &CompileError{"program.go:5: stack frame too large"}, "invalid_code/compile", false},
 		"machine":  {compilable, errors.New("no space left on device"), "runner_crash/compiler", true},
 	} {
