@@ -39,9 +39,9 @@ func (e *BuildError) Error() string {
 	return fmt.Sprintf("native build: %s: %v: %s", e.Step, e.Err, e.Text)
 }
 
-// Refused reports whether the compiler has found something wrong with the program.
+// Refused reports whether the compiler has found something wrong with the program: what it says has a place in the program's text, or is of its package variables, which are too large.
 func (e *BuildError) Refused() bool {
-	return e.Step == stepTools && strings.Contains(e.Text, "program.go:")
+	return e.Step == stepTools && (strings.Contains(e.Text, "program.go:") || strings.Contains(e.Text, ": symbol too large (") || strings.Contains(e.Text, "too much data"))
 }
 
 func (e *BuildError) Unwrap() error { return e.Err }
