@@ -3,6 +3,7 @@ package nativetest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -25,8 +26,9 @@ type Pool interface {
 	RunTools(ctx context.Context, t wire.Tools) ([]byte, error)
 }
 
-// Shared returns the directory in which all tests keep what they compile, and the go command's cache. Tests of later runs find there what
-// does not change: executables are kept by all that they are made of. It is below the temporary directory, where users of the sandbox may go through it.
+// Shared returns the directory in which all tests of this copy of the module keep what they compile, and the go command's cache. Tests of later runs find there what
+// does not change: executables are kept by all that they are made of. It is below the temporary directory, where users of the sandbox may go through it. Another copy has another one, since
+// a builder removes the packages of other versions.
 var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
 	own := filepath.Join(os.TempDir(), fmt.Sprintf("recurgentd-tests-%d", os.Getuid()))
 	if err := os.Mkdir(own, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
@@ -39,9 +41,19 @@ var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
 	if s, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(s.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
 		return dirs, fmt.Errorf("%s is not a directory of this user alone: remove it", own)
 	}
-	cache, err := exec.Command("go", "env", "GOCACHE").Output()
-	return [2]string{filepath.Join(own, "compiled"), strings.TrimSpace(string(cache))}, err
+	module, err := goEnv("GOMOD")
+	if err != nil {
+		return dirs, err
+	}
+	cache, err := goEnv("GOCACHE")
+	return [2]string{filepath.Join(own, fmt.Sprintf("compiled-%.8x", sha256.Sum256([]byte(module)))), cache}, err
 })
+
+// goEnv returns a setting of the go command.
+func goEnv(name string) (string, error) {
+	text, err := exec.Command("go", "env", name).Output()
+	return strings.TrimSpace(string(text)), err
+}
 
 // Open returns a builder in the directory of all tests, with the toolchain on PATH. The pool must live as long as the builder is used.
 func Open(p Pool) (*native.Builder, error) {
@@ -57,14 +69,14 @@ func Open(p Pool) (*native.Builder, error) {
 	if o.Toolchain, err = native.Find(native.SettingAuto, ""); err != nil {
 		return nil, err
 	}
-	module, err := exec.Command("go", "env", "GOMOD").Output()
+	module, err := goEnv("GOMOD")
 	if err != nil {
 		return nil, err
 	}
 	if o.Key, err = keyIn(shared[0]); err != nil {
 		return nil, err
 	}
-	o.Dir, o.Sources = shared[0], os.DirFS(filepath.Join(filepath.Dir(string(module)), "internal", "runtime"))
+	o.Dir, o.Sources = shared[0], os.DirFS(filepath.Join(filepath.Dir(module), "internal", "runtime"))
 	o.Text, o.Run = p.NativeText, p.RunTools
 	b, err := native.New(o)
 	if err != nil {
