@@ -58,7 +58,7 @@ func New(o sandbox.Options) (b *Bench, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer at.Close()
+	defer func() { _ = at.Close() }() // it was only read
 	bo := native.DefaultOptions()
 	bo.Timeout, bo.Waited, bo.MaxBytes = time.Hour, true, 4<<30
 	bo.Dir, bo.Sources, bo.Text, bo.Run = b.dir, runtime.NativeSources, b.Pool.NativeText, b.Pool.RunTools
