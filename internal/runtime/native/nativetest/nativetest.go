@@ -45,9 +45,32 @@ var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
 	if err != nil {
 		return dirs, err
 	}
+	dir := filepath.Join(own, fmt.Sprintf("compiled-%.8x", sha256.Sum256([]byte(module))))
+	if err := errors.Join(dropOrphans(own), os.MkdirAll(dir, 0o711), os.WriteFile(filepath.Join(dir, moduleFile), []byte(module), 0o600)); err != nil {
+		return dirs, err
+	}
 	cache, err := goEnv("GOCACHE")
-	return [2]string{filepath.Join(own, fmt.Sprintf("compiled-%.8x", sha256.Sum256([]byte(module)))), cache}, err
+	return [2]string{dir, cache}, err
 })
+
+// moduleFile has the path of the go.mod of the copy whose directory it is in.
+const moduleFile = "module"
+
+// dropOrphans removes the directories of copies that are gone.
+func dropOrphans(own string) error {
+	names, err := filepath.Glob(filepath.Join(own, "compiled*"))
+	errs := []error{err}
+	for _, name := range names {
+		module, err := os.ReadFile(filepath.Join(name, moduleFile))
+		if err != nil { // it is just being made
+			continue
+		}
+		if _, err := os.Stat(string(module)); errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, os.RemoveAll(name))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // goEnv returns a setting of the go command.
 func goEnv(name string) (string, error) {
@@ -61,9 +84,6 @@ func Open(p Pool) (*native.Builder, error) {
 	o.Timeout, o.Waited, o.MaxBytes = time.Hour, true, 2<<30 // a busy machine is not a program's fault
 	shared, err := Shared()
 	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(shared[0], 0o711); err != nil {
 		return nil, err
 	}
 	if o.Toolchain, err = native.Find(native.SettingAuto, ""); err != nil {
