@@ -107,7 +107,8 @@ func (c carried) images(o *Options) (all []*image, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("sandbox: %w", err)
 		}
-		return []*image{fileImage(c.name, f)}, nil
+		i, err := fileImage(c.name, f)
+		return []*image{i}, err
 	}
 	inMemory, err := openMemory(c.name, c.program)
 	if err != nil {
@@ -121,9 +122,13 @@ func (c carried) images(o *Options) (all []*image, err error) {
 	return append(all, inMemory), nil
 }
 
-// fileImage is the image of an open file.
-func fileImage(name string, f *os.File) *image {
-	return &image{path: executablePath(f), args: []string{name}, file: f}
+// fileImage is the image of an open file, which it takes.
+func fileImage(name string, f *os.File) (*image, error) {
+	f, err := aside(f)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	return &image{path: executablePath(f), args: []string{name}, file: f}, nil
 }
 
 // noteFallback logs why runners are not started from the program that the binary carries.

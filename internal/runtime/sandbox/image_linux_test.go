@@ -123,3 +123,23 @@ func TestCarriedRunnerCannotStart(t *testing.T) {
 		t.Errorf("it logs %s", log.String())
 	}
 }
+
+// A process is given descriptors from 0 on before the system looks up what it executes: an image has a number above all of them.
+func TestImagesAreOutOfTheWay(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := fileImage("null", f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.close()
+	if fd := i.file.Fd(); fd < leastAside || i.path != fmt.Sprintf("/proc/self/fd/%d", fd) {
+		t.Errorf("descriptor %d, path %s", fd, i.path)
+	}
+	if _, err := f.Stat(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the number that it had is still taken: %v", err)
+	}
+}

@@ -40,7 +40,7 @@ func openMemory(name, program string) (*image, error) {
 		f.Close()
 		return nil, err
 	}
-	return fileImage(name, f), nil
+	return fileImage(name, f)
 }
 
 // openUnlinked makes an image of the program on the disk of the directory: a file that never has a name, and that nobody has open for writing.
@@ -61,7 +61,7 @@ func openUnlinked(dir, name, program string) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fileImage(name, r), nil
+	return fileImage(name, r)
 }
 
 // onMainThread reports whether the calling thread is the one that stands for the process in /proc.
@@ -212,6 +212,20 @@ func (p plan) beTool(a *syscall.SysProcAttr) {
 
 // launchPath is "": a launcher executes the open file.
 func launchPath(*os.File) string { return "" }
+
+// leastAside is above every descriptor that a process is given as it starts. They are put in their places before the system looks up the path of its program: one that had a lower number
+// would lead to something else then.
+const leastAside = 64
+
+// aside returns the open file under a number of leastAside or more, in the place of the one that it had.
+func aside(f *os.File) (*os.File, error) {
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, leastAside)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
 
 // executablePath is how a process that is being started names a file that the daemon has open.
 func executablePath(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }

@@ -83,5 +83,8 @@ func (p plan) beTool(*syscall.SysProcAttr) {}
 // launchPath is the file's path: no open file can be executed here.
 func launchPath(f *os.File) string { return f.Name() }
 
+// aside returns the file: processes are started by paths.
+func aside(f *os.File) (*os.File, error) { return f, nil }
+
 // executablePath is how a process that is being started names a file that the daemon has open.
 func executablePath(f *os.File) string { return f.Name() }
