@@ -141,7 +141,7 @@ func ruleFor(dir string) string {
 }
 
 func mayImport(key, name string) bool {
-	if within(name, key) || name == "internal/lazy" { // it stands beside the standard library
+	if within(name, key) || name == "internal/lazy" { // every package may use it, as the standard library
 		return true
 	}
 	for _, a := range allowed[key] {

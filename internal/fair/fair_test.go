@@ -438,7 +438,7 @@ func BenchmarkShare(b *testing.B) {
 	}
 }
 
-// What enters last is served when nothing else that could be is waiting, in order, whichever owner holds less.
+// Late entries are served in order when nothing else that could be served waits, whichever owner holds less.
 func TestShareServesTheLastLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewShare[string](1)

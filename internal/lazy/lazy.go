@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Regexp returns a function that returns the pattern's regular expression. It may be called concurrently, and panics where the pattern is none.
+// Regexp returns a function that returns the pattern's regular expression. The function may be called concurrently, and panics if the pattern does not compile.
 func Regexp(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

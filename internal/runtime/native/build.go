@@ -40,7 +40,7 @@ func (e *BuildError) Error() string {
 }
 
 // Refused reports whether the compiler has found something wrong with the program: what it says has a place in the program's text, or is of its package variables, which are too large.
-// An archive that is missing is no fault of a program, whose imports the gate has seen.
+// A missing archive does not count against a program, whose imports the gate has seen.
 func (e *BuildError) Refused() bool {
 	return e.Step == stepTools && !strings.Contains(e.Text, ": could not import ") && (strings.Contains(e.Text, "program.go:") || strings.Contains(e.Text, ": symbol too large (") || strings.Contains(e.Text, "too much data"))
 }

@@ -85,7 +85,7 @@ func (p *Pool) launched() (state string, err error) {
 	return "on (as runners are)", p.launchedRunner()
 }
 
-// launchedRunner has a launcher become a runner, which says that it is there.
+// launchedRunner has a launcher become a runner, which reports that it is ready.
 func (p *Pool) launchedRunner() error {
 	program, err := p.ownProgram()
 	if program == nil {

@@ -100,7 +100,7 @@ func manyImports(imports, decls, body string) string {
 	return text + decls + "\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 }
 
-// What a run changes in packages is gone in the next one: the process of such a program serves one call.
+// A change that a run makes in packages is gone in the next one: the process of such a program serves one call.
 func TestNothingPassesToTheNextRun(t *testing.T) {
 	p := compilePool(t, nil)
 	for i, s := range spoilers {

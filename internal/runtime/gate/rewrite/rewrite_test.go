@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/std"
 )
 
-// What reads the clock, randomness or a terminal is replaced, and nothing else of these packages is.
+// Functions that read the clock, randomness or a terminal are replaced, and nothing else of these packages is.
 func TestReplacements(t *testing.T) {
 	t.Parallel()
 	imp, err := std.Importer()

@@ -53,7 +53,7 @@ type lies struct{}
 
 func (lies) Error() string { panic("no") }
 
-// What a panic says is its value's text, bounded, whatever that does.
+// The message of a panic is its value's text, bounded, whatever its methods do.
 func TestPanicOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

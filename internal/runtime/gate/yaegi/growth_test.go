@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 )
 
-// What loops allocate grows as natively: with n doubled it at most doubles, with some room for what grows in steps. Where yaegi copies
+// The allocations of loops grow as natively: with n doubled it at most doubles, with some room for what grows in steps. Where yaegi copies
 // a whole text or slice at each step, it grows four times.
 func TestLoopsGrowAsNatively(t *testing.T) {
 	const n = 1024

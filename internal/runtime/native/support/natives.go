@@ -11,7 +11,7 @@ import (
 // env is the clock and the randomness of the run.
 var env = rt.New()
 
-// What a program gets in the place of functions and variables of time, math/rand, math/rand/v2, crypto/rand and fmt. Programs on yaegi get the
+// Replacements of functions and variables of time, math/rand, math/rand/v2, crypto/rand and fmt. Programs on yaegi get the
 // same (package symbols).
 var (
 	Rand             = env.V1()

@@ -101,7 +101,7 @@ func Zero[T any](p *T) {
 	*p = zero
 }
 
-// Value returns v. A call keeps its place among the calls beside it, which what only reads does not.
+// Value returns v. A call keeps its place among other calls; an expression that only reads does not.
 //
 //go:noinline
 func Value[T any](v T) T { return v }

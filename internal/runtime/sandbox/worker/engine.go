@@ -100,7 +100,7 @@ func (e *gateEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (any,
 // Residue reports whether a run may have left something in the state of packages.
 func (e *gateEngine) Residue() bool { return e.residue }
 
-// OnSleep sets what a program of the runs to come waits in when it sleeps; nil for none.
+// OnSleep sets the function in which a program of later runs sleeps, or nil.
 func (e *gateEngine) OnSleep(wait func(time.Duration)) { e.wait = wait }
 
 // Reads returns how often the last run has read clock and randomness.

@@ -61,7 +61,7 @@ func TestPlainProgram(t *testing.T) {
 	}
 }
 
-// What yaegi does not run is refused with the remedy, as everything is where runners only check; a text to compile is made of it under each setting.
+// Programs that yaegi does not run are refused with the remedy, and so is every program where runners only check. Under each setting the gate makes a text to compile.
 func TestNeedsCompiler(t *testing.T) {
 	t.Parallel()
 	const plain, other = head + "func Run(call *recurgent.Call) (any, error) { return 1, nil }\n", head + "func Run(call *recurgent.Call) (any, error) { f := func() int { return 1 }; return f(), nil }\n"
