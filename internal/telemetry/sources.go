@@ -102,7 +102,7 @@ func newSources() *sources {
 	s.model = newModelFigure()
 	s.stored = desc("recurgent_stored_bytes", "Bytes that things of all namespaces take, by kind.", "kind")
 	s.storedMost = desc("recurgent_stored_limit_bytes", "Bytes that things of all namespaces may take, by kind.", "kind")
-	s.programCache = desc("recurgent_program_cache_bytes", "Bytes of the compiled programs that are kept under --engine go.")
+	s.programCache = desc("recurgent_program_cache_bytes", "Bytes of the compiled programs that are kept.")
 	s.cluster, s.database = newClusterFigures(), newDatabaseFigures()
 	s.from.Store(&Sources{})
 	return s
