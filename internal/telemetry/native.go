@@ -36,7 +36,7 @@ func (m *Metrics) Run(engine, tier string) {
 	}
 }
 
-// Build counts a program that was compiled under --engine go, by outcome: ok, refused, failed or canceled.
+// Build counts a program that was compiled, by outcome: ok, refused, failed or canceled.
 func (m *Metrics) Build(outcome string, d time.Duration) {
 	m.native.compiled.inc(outcome)
 	m.native.compileTime.Observe(d.Seconds())
