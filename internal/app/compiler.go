@@ -185,8 +185,8 @@ type compiler struct {
 
 // about is what an executable brings with it.
 type about struct {
-	Namespace agent.Namespace // whose call had it made
-	Facts     *report.Facts
+	Namespace agent.Namespace `json:"namespace"` // whose call had it made; "" where tests have
+	report.Facts
 }
 
 // erase removes the executables that were made for a namespace. Others that have the same programs have them made again.
@@ -211,7 +211,7 @@ func (c *compiler) Find(checksum string) (*sandbox.Executable, error) {
 }
 
 func (c *compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sandbox.Executable, error) {
-	about, err := json.Marshal(about{what.Owner.Namespace, what.Facts})
+	about, err := json.Marshal(about{what.Owner.Namespace, *what.Facts})
 	if err != nil {
 		return nil, err
 	}
@@ -248,5 +248,5 @@ func executable(x *native.Executable) (*sandbox.Executable, error) {
 	if err := json.Unmarshal(x.About, &known); err != nil {
 		return nil, err
 	}
-	return &sandbox.Executable{Path: x.Path, Digest: x.Sum, Facts: known.Facts}, nil
+	return &sandbox.Executable{Path: x.Path, Digest: x.Sum, Facts: &known.Facts}, nil
 }
