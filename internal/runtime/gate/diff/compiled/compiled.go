@@ -83,28 +83,28 @@ func New(o sandbox.Options) (b *Bench, err error) {
 // Close ends the processes and removes the executables.
 func (b *Bench) Close() error { return errors.Join(b.Pool.Close(), os.RemoveAll(b.dir)) }
 
-// A form is a program as it is compiled.
-type form struct {
+// A prepared program has the text that is compiled.
+type prepared struct {
 	checksum, text string
 	facts          *report.Facts
 }
 
-func (b *Bench) form(source string) (form, error) {
+func (b *Bench) prepare(source string) (prepared, error) {
 	p, refusal := b.gate.Check(source)
 	if refusal != nil {
-		return form{}, fmt.Errorf("refused: %s (%s) %q", refusal.Message, refusal.Hint, refusal.Errors)
+		return prepared{}, fmt.Errorf("refused: %s (%s) %q", refusal.Message, refusal.Hint, refusal.Errors)
 	}
 	text, err := rewrite.Text(p, source)
-	return form{agent.Checksum(source), text, &p.Facts}, err
+	return prepared{agent.Checksum(source), text, &p.Facts}, err
 }
 
 // Build compiles the programs, and returns why each of them was refused: nil for one that Run can run.
 func (b *Bench) Build(ctx context.Context, sources []string) ([]error, error) {
 	refused := make([]error, len(sources))
-	forms := make([]form, len(sources))
+	forms := make([]prepared, len(sources))
 	var all []int
 	for i, source := range sources {
-		if forms[i], refused[i] = b.form(source); refused[i] == nil {
+		if forms[i], refused[i] = b.prepare(source); refused[i] == nil {
 			all = append(all, i)
 		}
 	}
@@ -112,7 +112,7 @@ func (b *Bench) Build(ctx context.Context, sources []string) ([]error, error) {
 }
 
 // build compiles those of the programs that are chosen, in halves where the compiler refuses one of them.
-func (b *Bench) build(ctx context.Context, forms []form, chosen []int, refused []error) error {
+func (b *Bench) build(ctx context.Context, forms []prepared, chosen []int, refused []error) error {
 	if len(chosen) == 0 {
 		return nil
 	}
