@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -55,10 +54,10 @@ const compilerCache = "cache"
 
 // FindCompiler returns the toolchain that compiles programs, or why none does under that confinement, which is nil while it is unknown.
 func FindCompiler(confined *sandbox.Status) (found native.Toolchain, why string) {
-	found, err := native.Find(native.SettingAuto, embedded.Compiler)
+	found, err := native.Find(embedded.Compiler)
 	switch {
 	case err != nil:
-		return found, strings.TrimPrefix(err.Error(), native.ErrOff.Error()+": ")
+		return found, err.Error()
 	case confined == nil:
 	case confined.NativeOff() != "":
 		return native.Toolchain{}, "compiled programs cannot be started confined: " + confined.NativeOff()

@@ -88,7 +88,7 @@ func ownBuilder(t *testing.T) *native.Builder {
 	_, p := builder(t)
 	o := native.DefaultOptions()
 	var err error
-	if o.Toolchain, err = native.Find(native.SettingAuto, ""); err != nil {
+	if o.Toolchain, err = native.Find(""); err != nil {
 		t.Fatal(err)
 	}
 	o.Dir, o.Sources, o.Text, o.Run = t.TempDir(), runtime.NativeSources, p.NativeText, p.RunTools

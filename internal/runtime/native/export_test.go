@@ -66,3 +66,6 @@ func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths 
 	b.packages, err = b.readPackages(b.packagesDir())
 	return err
 }
+
+// ToolchainAt returns the toolchain of a GOROOT.
+var ToolchainAt = toolchainAt

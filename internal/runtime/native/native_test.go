@@ -69,7 +69,7 @@ func builder(t testing.TB) (*native.Builder, *sandbox.Pool) {
 		}
 		bo := native.DefaultOptions()
 		bo.Timeout = time.Hour // builds give way to all else that runs
-		if bo.Toolchain, shared.err = native.Find(native.SettingAuto, ""); shared.err != nil {
+		if bo.Toolchain, shared.err = native.Find(""); shared.err != nil {
 			return
 		}
 		if bo.Key, shared.err = keyIn(shared.dir); shared.err != nil {
@@ -148,7 +148,7 @@ func TestPlanted(t *testing.T) {
 	}
 	bo := native.DefaultOptions()
 	bo.Timeout = time.Hour
-	if bo.Toolchain, err = native.Find(native.SettingAuto, ""); err == nil {
+	if bo.Toolchain, err = native.Find(""); err == nil {
 		bo.Key, err = keyIn(shared.dir)
 	}
 	if err != nil {
@@ -206,7 +206,7 @@ func TestToolchainChanges(t *testing.T) {
 		t.Skip("long: compiles programs with the toolchain")
 	}
 	shared, p := builder(t)
-	found, err := native.Find(native.SettingAuto, "")
+	found, err := native.Find("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestToolchainChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	bo := native.DefaultOptions()
-	if bo.Toolchain, err = native.Find(root, ""); err != nil {
+	if bo.Toolchain, err = native.ToolchainAt(root); err != nil {
 		t.Fatal(err)
 	}
 	bo.Dir, bo.Sources, bo.Text, bo.Run = t.TempDir(), runtime.NativeSources, p.NativeText, p.RunTools

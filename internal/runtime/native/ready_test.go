@@ -206,17 +206,11 @@ func TestFindCarried(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir())
 	own := packOf(t, "")
-	if found, err := Find(SettingAuto, own); err != nil || found.From() != "carried" || found.Version != runtime.Version() || found.unchanged() != nil {
+	if found, err := Find(own); err != nil || found.From() != "carried" || found.Version != runtime.Version() || found.unchanged() != nil {
 		t.Errorf("got %+v, %v", found, err)
 	}
-	if _, err := Find(SettingOff, own); !errors.Is(err, ErrOff) {
-		t.Errorf("off: got %v", err)
-	}
-	if _, err := Find(t.TempDir(), own); err == nil || errors.Is(err, ErrOff) {
-		t.Errorf("a directory without a toolchain: got %v", err)
-	}
 	for name, pack := range map[string]string{"another release": strings.Replace(own, runtime.Version(), "go1.2", 1), "another system": strings.Replace(own, runtime.GOOS, "plan9", 1), "no pack": "{"} {
-		if _, err := Find(SettingAuto, pack); !errors.Is(err, ErrOff) {
+		if _, err := Find(pack); err == nil {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

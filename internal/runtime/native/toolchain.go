@@ -12,16 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 )
 
-// Settings of Find that name no directory.
-const (
-	SettingAuto = "auto" // the one that the binary carries; without one that which PATH leads to, where it fits
-	SettingOff  = "off"
-)
-
-// ErrOff says that there is no native tier, and wraps the reason where auto found no toolchain that fits.
-var ErrOff = errors.New("the native tier is off")
-
-// A Toolchain compiles and links: an installed Go toolchain of the Go version that the engine follows, or what the binary carries of one.
+// A Toolchain compiles and links: an installed Go toolchain of the Go release that the daemon was built with, or what the binary carries of one.
 type Toolchain struct {
 	Root    string // GOROOT, absolute; "" for the carried one
 	Version string // of Go: go1.26.8
@@ -40,22 +31,9 @@ func (t Toolchain) From() string {
 // Carried reports whether the binary carries it.
 func (t Toolchain) Carried() bool { return t.pack != nil }
 
-// Find returns the toolchain that a setting means: SettingAuto, SettingOff or a GOROOT. The binary carries that pack, or "". The error matches ErrOff for SettingOff and where
-// SettingAuto finds none; a GOROOT that does not serve is any other error. It runs nothing.
-func Find(setting, pack string) (t Toolchain, err error) {
-	switch setting {
-	case SettingOff:
-		return t, ErrOff
-	case SettingAuto, "":
-		if t, err = findAuto(pack); err != nil {
-			err = fmt.Errorf("%w: %w", ErrOff, err)
-		}
-		return t, err
-	}
-	return toolchainAt(setting)
-}
-
-func findAuto(pack string) (Toolchain, error) {
+// Find returns the toolchain that the binary carries as that pack; where it carries none, "", the one that PATH leads to. The error is the reason why there is none that fits. It
+// runs nothing.
+func Find(pack string) (Toolchain, error) {
 	if pack != "" {
 		return toolchainIn(pack)
 	}

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,21 +10,18 @@ import (
 )
 
 func TestFind(t *testing.T) {
-	found, err := Find(SettingAuto, "")
+	found, err := Find("")
 	if err != nil {
 		t.Fatalf("tests run with a toolchain: %v", err)
 	}
-	if again, err := Find(found.Root, ""); err != nil || again != found {
+	if again, err := toolchainAt(found.Root); err != nil || again != found {
 		t.Errorf("the toolchain by its directory: got %v %v, want %v", again, err, found)
 	}
-	if _, err := Find(SettingOff, ""); !errors.Is(err, ErrOff) {
-		t.Errorf("off: got %v", err)
-	}
-	if _, err := Find(t.TempDir(), ""); err == nil || errors.Is(err, ErrOff) {
+	if _, err := toolchainAt(t.TempDir()); err == nil {
 		t.Errorf("a directory without a toolchain: got %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if _, err := Find(SettingAuto, ""); !errors.Is(err, ErrOff) {
+	if _, err := Find(""); err == nil || err.Error() != "no go command on PATH" {
 		t.Errorf("without a go command: got %v", err)
 	}
 }
@@ -44,7 +40,7 @@ func TestFindOtherRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := Find(root, "")
+		_, err := toolchainAt(root)
 		if (err == nil) != fits {
 			t.Errorf("version %q: got %v", version, err)
 		}

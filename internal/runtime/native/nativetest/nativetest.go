@@ -86,7 +86,7 @@ func Open(p Pool) (*native.Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Toolchain, err = native.Find(native.SettingAuto, ""); err != nil {
+	if o.Toolchain, err = native.Find(""); err != nil {
 		return nil, err
 	}
 	module, err := goEnv("GOMOD")

@@ -65,7 +65,7 @@ func New(o sandbox.Options) (b *Bench, err error) {
 	if bo.Key, err = seal.Open(at); err != nil {
 		return nil, err
 	}
-	if bo.Toolchain, err = native.Find(native.SettingAuto, ""); err != nil {
+	if bo.Toolchain, err = native.Find(""); err != nil {
 		return nil, err
 	}
 	if b.builder, err = native.New(bo); err != nil {
