@@ -45,15 +45,9 @@ func Over[M ~map[K]V, K comparable, V any](m M) Range[K, V] {
 
 // sortOdd sorts the keys with their elements, some of which no lookup finds.
 func (r *Range[K, V]) sortOdd(elements []V) {
-	order := make([]int, len(r.keys))
-	for i := range order {
-		order[i] = i
-	}
-	values := reflect.ValueOf(r.keys)
-	slices.SortStableFunc(order, func(i, j int) int { return rt.CompareKeys(values.Index(i), values.Index(j)) })
-	keys := make([]K, len(order))
+	keys := make([]K, len(r.keys))
 	r.odd = map[int]V{}
-	for to, from := range order {
+	for to, from := range keyOrder(r.keys) {
 		keys[to] = r.keys[from]
 		if keys[to] != keys[to] {
 			r.odd[to] = elements[from]
@@ -85,9 +79,10 @@ func (r *Range[K, V]) Key() K { return r.key }
 // Value returns the element that the map had for the key when Next came to it.
 func (r *Range[K, V]) Value() V { return r.value }
 
-// sortKeys sorts keys that are all equal to themselves.
-func sortKeys[K comparable](keys []K) {
-	switch reflect.TypeFor[K]().Kind() {
+// sortKeys sorts a slice of keys that are all equal to themselves. It has no type parameters, as little here has: what has them is compiled anew with each program.
+func sortKeys(slice any) {
+	keys := reflect.ValueOf(slice)
+	switch keys.Type().Elem().Kind() {
 	case reflect.String:
 		slices.Sort(as[string](keys))
 	case reflect.Int:
@@ -104,19 +99,26 @@ func sortKeys[K comparable](keys []K) {
 		slices.Sort(as[float64](keys))
 	case reflect.Pointer, reflect.Chan, reflect.UnsafePointer: // the map's own order: they have no other
 	default:
-		all := slices.Clone(keys)
-		values, order := reflect.ValueOf(all), make([]int, len(all))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortStableFunc(order, func(i, j int) int { return rt.CompareKeys(values.Index(i), values.Index(j)) })
-		for to, from := range order {
-			keys[to] = all[from]
+		all := reflect.MakeSlice(keys.Type(), keys.Len(), keys.Len())
+		reflect.Copy(all, keys)
+		for to, from := range keyOrder(slice) {
+			keys.Index(to).Set(all.Index(from))
 		}
 	}
 }
 
-// as returns the same memory as a slice of T, which is the underlying type of K.
-func as[T, K any](keys []K) []T {
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(keys))), len(keys))
+// keyOrder returns the indices of a slice of keys in the order of the keys.
+func keyOrder(slice any) []int {
+	keys := reflect.ValueOf(slice)
+	order := make([]int, keys.Len())
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return rt.CompareKeys(keys.Index(i), keys.Index(j)) })
+	return order
+}
+
+// as returns the memory of a slice as one of T, which is the underlying type of its elements.
+func as[T any](keys reflect.Value) []T {
+	return unsafe.Slice((*T)(keys.UnsafePointer()), keys.Len())
 }
