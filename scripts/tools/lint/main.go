@@ -1,4 +1,4 @@
-// Command lint is a tool of `go vet -vettool` that runs the checks of staticcheck, errcheck and ineffassign. The go command then gives each package to
+// Command lint is a tool of `go vet -vettool` that runs the checks of vet itself, staticcheck, errcheck and ineffassign. The go command then gives each package to
 // it once, several at a time, and keeps the results in its cache: a second run over unchanged packages takes seconds.
 //
 // A finding that is wrong says so in its place, as staticcheck has it: //lint:ignore CHECK reason, or //lint:file-ignore for a whole file.
@@ -13,6 +13,7 @@ import (
 	"github.com/gordonklaus/ineffassign/pkg/ineffassign"
 	"github.com/kisielk/errcheck/errcheck"
 	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/suite/vet"
 	"golang.org/x/tools/go/analysis/unitchecker"
 	"honnef.co/go/tools/analysis/lint"
 	"honnef.co/go/tools/simple"
@@ -26,7 +27,7 @@ func main() {
 		all = append(all, filtered(a.Analyzer, everywhere))
 	}
 	all = append(all, filtered(unusedAnalyzer(unused.Analyzer), everywhere), filtered(ineffassign.Analyzer, everywhere), filtered(errcheck.Analyzer, ofOurs))
-	unitchecker.Main(all...)
+	unitchecker.Main(append(all, vet.Suite...)...)
 }
 
 func everywhere(string) bool { return true }
