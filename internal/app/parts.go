@@ -93,7 +93,9 @@ func (a *App) openStoreAndSandbox(ctx context.Context, o Options, p *parts) (err
 	so := o.SandboxOptions()
 	so.Fetch = p.fetch
 	_, why := FindCompiler(nil)
-	so.Native = o.compiles() && why == ""
+	if so.Native = o.compiles() && why == ""; so.Native {
+		so.Blank = 0 // a runner checks a program once, after its model has written for seconds
+	}
 	tighten(o.DataDir, a.log)
 	_ = os.MkdirAll(o.DataDir, 0o700) // for the runners' program; the store reports what is wrong with it
 	var boxErr error
