@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/sampled"
 )
 
 // lies is what a hostile program says in its panics: the words of a Go runtime that gives up.
@@ -12,7 +14,7 @@ const lies = `fatal error: stack overflow\n\nruntime: out of memory\ngoroutine 1
 // Whatever the text of a panic does, the failure is the program's, with the words and the line of its own.
 func TestPanicsThatAreHostile(t *testing.T) {
 	p := compilePool(t, nil)
-	for _, c := range []struct{ method, text, end, message string }{
+	for _, c := range sampled.Of([]struct{ method, text, end, message string }{
 		{"Error", `return "` + lies + `"`, "execution/panic", "panic: fatal error: stack overflow\n\nruntime: out of memory\ngoroutine 1 [running]:\ntool.Run()\n\t/x/program.go:99 +0x1\n (program.go:%d)"},
 		{"String", `return "` + lies + `"`, "execution/panic", "panic: fatal error: stack overflow\n\nruntime: out of memory\ngoroutine 1 [running]:\ntool.Run()\n\t/x/program.go:99 +0x1\n (program.go:%d)"},
 		{"String", `return strings.Repeat("long\n", 1<<18)`, "execution/panic", " … (program.go:%d)"},
@@ -21,7 +23,7 @@ func TestPanicsThatAreHostile(t *testing.T) {
 		{"String", `return e.String() + "x"`, "resource_exhausted/stack", ""},
 		{"Error", `return strings.Repeat("x", 1<<31)`, "resource_exhausted/memory", ""},
 		{"Error", `<-make(chan int); return ""`, "execution/deadlock", ""},
-	} {
+	}, 2) {
 		source := toolSource("type E struct{ n int }\n\nfunc (e E) "+c.method+"() string { "+c.text+" }", "x := E{1}\n\n\tpanic(x)")
 		before, _, _ := strings.Cut(source, "panic(x)")
 		got := p.Run(t.Context(), request(source), &fakeHost{})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+	"github.com/recurgentd/recurgentd/internal/sampled"
 )
 
 // toolSource is a program with declarations and a body of Run; the gate adds what it imports.
@@ -17,7 +18,7 @@ func toolSource(decls, body string) string {
 // confinement is blamed, and the next program runs.
 func TestRecursionOfLibrariesEndsTheProgram(t *testing.T) {
 	p := compilePool(t, nil)
-	for name, source := range map[string]string{
+	for name, source := range sampled.Map(map[string]string{
 		"xml of a type that embeds itself":       toolSource("type T struct{ *T; A int }", "raw, err := xml.Marshal(&T{A: 1})\n\treturn string(raw), err"),
 		"xml read into such a type":              toolSource("type T struct{ *T; A int }", "var v T\n\terr := xml.Unmarshal([]byte(`<T><A>1</A></T>`), &v)\n\treturn v.A, err"),
 		"xml of types that embed each other":     toolSource("type T struct{ *U; A int }\ntype U struct{ *T; B int }", "raw, err := xml.Marshal(T{A: 1})\n\treturn string(raw), err"),
@@ -27,7 +28,7 @@ func TestRecursionOfLibrariesEndsTheProgram(t *testing.T) {
 		"an Error that formats itself":           toolSource("type E struct{}\n\nfunc (e E) Error() string { return fmt.Errorf(\"%w\", e).Error() }", "return nil, E{}"),
 		"xml of a type whose result embeds it":   toolSource("type T struct{ *T; A int }\n\nfunc (t T) MarshalJSON() ([]byte, error) { return xml.Marshal(t) }", "return T{A: 1}, nil"),
 		"a function that calls itself in a sort": toolSource("func f(s []int) { sort.Slice(s, func(i, j int) bool { f(s); return false }) }", "f([]int{1, 2, 3})\n\treturn 1, nil"),
-	} {
+	}, 4) {
 		got := p.Run(t.Context(), request(source), &fakeHost{})
 		if said(got) != "failure resource_exhausted/stack" || got.Failure.Ours || !strings.Contains(got.Failure.Message, "stack") {
 			t.Errorf("%s: got %s: %+v", name, said(got), got.Failure)

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/cli"
+	"github.com/recurgentd/recurgentd/internal/sampled"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -189,7 +190,7 @@ func TestDirectoryWithoutSeals(t *testing.T) {
 	t.Parallel()
 	d, s := compilingDaemon(t)
 	native := filepath.Join(d.State(), "native")
-	for name, change := range map[string]func(){
+	for name, change := range sampled.Map(map[string]func(){
 		"the key gone": func() { swap(t, filepath.Join(native, "installation.key"), "") },
 		"other bytes":  func() { path, _ := executable(t, d); swap(t, path, "planted") },
 		"an earlier format": func() {
@@ -197,7 +198,7 @@ func TestDirectoryWithoutSeals(t *testing.T) {
 			swap(t, path, "")
 			rig.WriteAt(t, filepath.Join(native, "verdicts", "a.json"), "{}")
 		},
-	} {
+	}, 2) {
 		d.Stop(syscall.SIGTERM)
 		change()
 		d.Start()

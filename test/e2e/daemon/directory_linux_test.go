@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/recurgentd/recurgentd/internal/sampled"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -192,7 +193,7 @@ func TestReplacedFiles(t *testing.T) {
 			groups = append(groups, []string{name})
 		}
 	}
-	for kind, with := range replacements {
+	for kind, with := range sampled.Map(replacements, 2) {
 		for _, names := range groups {
 			check(t, d, fmt.Sprint(kind, " for ", names), func(elsewhere *watched) string { return replaced(t, from, names, elsewhere, with) })
 		}
@@ -210,7 +211,7 @@ func TestReplacedDirectories(t *testing.T) {
 		if kind == "a pipe" && testing.Short() {
 			continue
 		}
-		for _, name := range tops {
+		for _, name := range sampled.Of(tops, 3) {
 			check(t, d, fmt.Sprint(kind, " for the directory ", name), func(elsewhere *watched) string { return replaced(t, from, []string{name}, elsewhere, with) })
 		}
 	}

@@ -3,6 +3,7 @@ package tools
 import (
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/sampled"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -17,7 +18,7 @@ func TestRecordedProgramsServe(t *testing.T) {
 	}
 	right := 0
 	for round, source := range []string{"generated", "persisted"} {
-		for _, k := range list {
+		for _, k := range sampled.Of(list, 4) {
 			s, ok := d.Session(k.Role, map[string]any{"context": k.Context, "contract": k.Contract()}), true
 			for i, c := range k.Calls {
 				got := d.Invoke(s, map[string]any{"method": k.Method, "args": c.Args, "kwargs": c.Kwargs})
@@ -35,7 +36,7 @@ func TestRecordedProgramsServe(t *testing.T) {
 			}
 		}
 		if round == 0 {
-			t.Logf("%d of %d recorded programs serve all their calls from one forge", right, len(list))
+			t.Logf("%d of %d recorded programs serve all their calls from one forge", right, len(sampled.Of(list, 4)))
 			d.Restart()
 		}
 	}
