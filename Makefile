@@ -21,7 +21,7 @@ TIMEOUT  := 25m
 RACED := $(addprefix ./internal/,runtime runtime/catalog runtime/fetch runtime/spend fair bell cache mcp cluster store store/disk store/disk/jsonl store/disk/wal api telemetry client)
 
 # What needs no second look there, and takes minutes under it: large bodies, the document, and what one goroutine does to a disk.
-RACED_NOT := ^TestStore$$/^tiny$$|^Test(DocsPage|LargeBodiesAreBounded|UnreadRepliesAreBounded|Crash.*|.*(Faults|PowerCut|Erasure)|FaultInBatch|CorruptFiles|VerifyAndRepair|.*Export.*|ImportOfANamespace|AuditReadsTheSameOfALongTrail|SchemaVersions)$$
+RACED_NOT := ^TestStore$$/^tiny$$|^Test(DocsPage|LargeBodiesAreBounded|UnreadRepliesAreBounded|Crash.*|.*(Faults|PowerCut|Erasure)|FaultInBatch|CorruptFiles|VerifyAndRepair|.*Export.*|Import.*|TornLogs|Damaged.*|DirectoryInTheWay|AuditReadsTheSameOfALongTrail|SchemaVersions|StrictFormsAreReadBack|Shapes.*|MaskerCuts|ScopesAndDocumentAgree)$$
 
 # What .ci/run runs of the suites that need more than Go: the conformance suite and five smokes on a PostgreSQL, a page of the console, and a smoke
 # of each kind of client: of MCP, of the OpenAI form, generated from the document, Prometheus.

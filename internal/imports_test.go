@@ -81,6 +81,7 @@ var allowed = map[string][]string{
 	"internal/cache":            {},
 	"internal/fair":             {},
 	"internal/lazy":             {},
+	"internal/sampled":          {},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
