@@ -97,8 +97,8 @@ func (a *App) compileAll(o Options, p *parts, with native.Toolchain) error {
 		return native.Unusable(dir, err)
 	}
 	no := native.DefaultOptions()
-	no.Toolchain, no.Dir, no.Key, no.Sources, no.Text, no.Run = with, dir, key, runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
-	no.MaxBytes, no.Timeout, no.Waited = int64(o.ProgramCache), buildTime, true
+	no.Toolchain, no.Dir, no.Key, no.Sources, no.Run = with, dir, key, runtime.NativeSources, p.pool.RunTools
+	no.MaxBytes, no.Timeout = int64(o.ProgramCache), buildTime
 	b, err := native.New(no)
 	if err != nil {
 		return err
@@ -203,10 +203,18 @@ func (c *compiler) Engine() string { return c.engine }
 
 func (c *compiler) Find(checksum string) (*sandbox.Executable, error) {
 	x, err := c.builder.Find(checksum)
-	if x == nil || err != nil {
-		return nil, err
+	if x == nil {
+		return nil, ofProgram(err)
 	}
 	return executable(x)
+}
+
+// ofProgram returns the error of a build as the sandbox knows it: a program that was refused has a *sandbox.CompileError.
+func ofProgram(err error) error {
+	if failed, is := errors.AsType[*native.BuildError](err); is && failed.Refusal != "" {
+		return &sandbox.CompileError{Text: failed.Refusal}
+	}
+	return err
 }
 
 func (c *compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sandbox.Executable, error) {
@@ -224,11 +232,11 @@ func (c *compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sand
 	defer c.turns.Leave(what.Owner, 1)
 	began := time.Now()
 	x, err := c.builder.Compile(ctx, what.Checksum, what.Text, about)
+	err = ofProgram(err)
 	outcome := "ok"
-	var failed *native.BuildError
-	switch {
-	case errors.As(err, &failed) && failed.Refused():
-		outcome, err = "refused", &sandbox.CompileError{Text: failed.Text}
+	switch _, refused := errors.AsType[*sandbox.CompileError](err); {
+	case refused:
+		outcome = "refused"
 	case ctx.Err() != nil:
 		outcome = "canceled"
 	case err != nil:
@@ -245,7 +253,7 @@ func (c *compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sand
 func executable(x *native.Executable) (*sandbox.Executable, error) {
 	var known about
 	if err := json.Unmarshal(x.About, &known); err != nil {
-		return nil, err
+		return nil, errors.Join(err, x.File.Close())
 	}
-	return &sandbox.Executable{Path: x.Path, Digest: x.Sum, Facts: &known.Facts}, nil
+	return &sandbox.Executable{File: x.File, Facts: &known.Facts}, nil
 }

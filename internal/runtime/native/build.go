@@ -23,13 +23,17 @@ const (
 	buildFile = 64 << 20 // bytes of a file that it writes
 	stepTools = "compile and link"
 	maxAbout  = 1 << 20 // bytes of what is known about a program
+	maxWords  = 4 << 10 // bytes of what a tool wrote
 )
 
-// A BuildError is a build that failed. It says nothing about the program unless the compiler refuses that.
+// A BuildError is a build that failed.
 type BuildError struct {
-	Step string // toolchain, unpack, packages, compile or link
+	Step string // toolchain, unpack, packages, or compile and link
 	Text string // what the tool wrote, at most 4 KiB
 	Err  error
+
+	// Refusal is what the compiler has against the program, at most 4 KiB: its words, or which bound of a build the program exceeds. "" where the failure says nothing about the program.
+	Refusal string
 }
 
 func (e *BuildError) Error() string {
@@ -39,17 +43,28 @@ func (e *BuildError) Error() string {
 	return fmt.Sprintf("native build: %s: %v: %s", e.Step, e.Err, e.Text)
 }
 
-// Refused reports whether the compiler has found something wrong with the program: what it says has a place in the program's text, or is of its package variables, which are too large.
-// A missing archive does not count against a program, whose imports the gate has seen.
-func (e *BuildError) Refused() bool {
-	return e.Step == stepTools && !strings.Contains(e.Text, ": could not import ") && (strings.Contains(e.Text, "program.go:") || strings.Contains(e.Text, ": symbol too large (") || strings.Contains(e.Text, "too much data"))
-}
-
 func (e *BuildError) Unwrap() error { return e.Err }
 
 // buildError bounds what a tool wrote.
 func buildError(step string, said []byte, err error) *BuildError {
-	return &BuildError{Step: step, Text: strings.ToValidUTF8(string(said[:min(len(said), 4<<10)]), "?"), Err: err}
+	return &BuildError{Step: step, Text: strings.ToValidUTF8(string(said[:min(len(said), maxWords)]), "?"), Err: err}
+}
+
+// refusal returns what the failure of the tools says against the program. The compiler's words do where they have a place in the program's text, or are of its package variables, which are
+// too large. A missing archive does not count against a program, whose imports the gate has seen.
+func refusal(said string, err error) string {
+	if bound, is := errors.AsType[*wire.ToolLimit](err); is {
+		return bound.Error()
+	}
+	if strings.Contains(said, ": could not import ") {
+		return ""
+	}
+	for _, mark := range []string{"program.go:", ": symbol too large (", "too much data"} {
+		if strings.Contains(said, mark) {
+			return said
+		}
+	}
+	return ""
 }
 
 // mainText is package main of an executable with the programs: one, but for tests that build many at once.
@@ -81,39 +96,41 @@ func packagePath(i int) string {
 }
 
 // build compiles and links the texts and moves the executable to its place in the cache, with what is known about its program.
-func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest string, about []byte) (*Executable, error) {
+func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest string, about []byte) error {
 	dir, err := os.MkdirTemp(b.dir(b.work), "build-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	steps, err := b.steps(dir, p, texts)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Env: carried.Settings, Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps, Background: !b.opts.Waited}
+	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Env: carried.Settings, Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps}
 	if said, err := b.opts.Run(ctx, tools); err != nil {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		return nil, buildError(stepTools, said, err)
+		fault := buildError(stepTools, said, err)
+		fault.Refusal = refusal(fault.Text, err)
+		return fault
 	}
 	if err := b.checkToolchain(); err != nil { // replaced meanwhile, perhaps between two steps
-		return nil, err
+		return err
 	}
 	if !p.unchanged(b.at) { // the tools opened them by their names
-		return nil, &BuildError{Step: "packages", Err: errors.New("the compiled packages were changed while they were used")}
+		return &BuildError{Step: "packages", Err: errors.New("the compiled packages were changed while they were used")}
 	}
 	return b.adopt(filepath.Join(dir, "program"), digest, about)
 }
 
-// BuildMany builds one executable of many programs, by their texts, under a name in the place of a digest. It is for tests and measurements.
-func (b *Builder) BuildMany(ctx context.Context, name string, texts []string) (*Executable, error) {
+// BuildMany builds one executable of many programs, by their texts, under a name in the place of a digest, and returns where it is. It is for tests and measurements.
+func (b *Builder) BuildMany(ctx context.Context, name string, texts []string) (path string, err error) {
 	p, err := b.shared(ctx)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return b.build(ctx, p, texts, name, nil)
+	return b.at.Path(exeName(name)), b.build(ctx, p, texts, name, nil)
 }
 
 func (b *Builder) checkToolchain() error {

@@ -5,170 +5,86 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
 // An executable is exe/<digest>, and the digest is of all that it was made of. Behind what the linker has made stands what is known about the program, the length of
-// that, and the seal of all before under this digest: the system does not look there.
+// that, and the seal of all before under this digest: the system does not look there. Where the compiler has refused the program its words take the place of what the linker makes, under a
+// seal of another kind.
 const (
-	exeDir   = "exe"
-	exeKind  = "executable"
-	lengthOf = 8  // bytes of the length
-	sealOf   = 64 // bytes of the seal
+	exeDir     = "exe"
+	exeKind    = "executable"
+	refuseKind = "refusal"
+	lengthOf   = 8  // bytes of the length
+	sealOf     = 64 // bytes of the seal
 )
 
 func exeName(digest string) string { return path.Join(exeDir, digest) }
 
-// cached returns the executable from the cache and marks it as used; nil where there is none. What has its name, and not its seal, is removed.
+// cached returns the executable from the cache, and marks it as used; nil where there is none. The error of a program that the compiler has refused is a *BuildError with the same Refusal.
+// What has the name, and no seal, is removed.
 func (b *Builder) cached(digest string) (*Executable, error) {
 	name := exeName(digest)
-	sum, about, err := b.verify(name, digest)
-	if err != nil {
-		b.mu.Lock()
-		delete(b.seen, digest)
-		b.mu.Unlock()
+	x, err := b.verified(name, digest)
+	if _, refused := errors.AsType[*BuildError](err); err == nil || refused {
+		return x, err
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	b.mu.Lock()
+	delete(b.seen, digest)
+	b.mu.Unlock()
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	case err != nil:
-		return nil, b.at.RemoveAll(name)
 	}
-	return &Executable{Path: b.at.Path(name), Digest: digest, Sum: "sha256:" + hex.EncodeToString(sum[:]), About: about}, nil
+	return nil, b.at.RemoveAll(name)
 }
 
-var errSeal = errors.New("it has no seal of this installation")
-
-// A sighting is an executable whose seal was checked, and where it stood then: as long as it stands there it has the same bytes.
-type sighting struct {
-	place seal.Place
-	sum   [sha256.Size]byte
-}
-
-// verify checks the seal of an executable that this Builder has not seen as it is now, and marks it as used.
-func (b *Builder) verify(name, digest string) (sum [sha256.Size]byte, about []byte, err error) {
-	f, err := b.at.Open(name, os.O_RDONLY, 0)
-	if err != nil {
-		return sum, nil, err
-	}
-	defer f.Close()
-	place, err := seal.PlaceOf(f)
-	if err != nil {
-		return sum, nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return sum, nil, err
-	}
-	size := info.Size() - sealOf
-	if size < lengthOf || size > buildFile+maxAbout+lengthOf {
-		return sum, nil, errSeal
-	}
-	b.mu.Lock()
-	seen := b.seen[digest]
-	b.mu.Unlock()
-	if seen.place != place {
-		if seen.sum, err = b.checkSeal(f, digest, size); err != nil {
-			return sum, nil, err
-		}
-	}
-	if about, err = readAbout(f, size); err != nil {
-		return sum, nil, err
-	}
-	now := unix.NsecToTimeval(time.Now().UnixNano())
-	if err := unix.Futimes(int(f.Fd()), []unix.Timeval{now, now}); err != nil {
-		return sum, nil, err
-	}
-	if seen.place, err = seal.PlaceOf(f); err != nil {
-		return sum, nil, err
-	}
-	b.mu.Lock()
-	b.seen[digest] = seen
-	b.mu.Unlock()
-	return seen.sum, about, nil
-}
-
-// checkSeal compares the seal that begins at size with the one of all before it, and returns the sum of the whole file.
-func (b *Builder) checkSeal(f *os.File, digest string, size int64) (sum [sha256.Size]byte, err error) {
-	h, given := sha256.New(), make([]byte, sealOf)
-	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size)); err != nil {
-		return sum, err
-	}
-	if _, err := f.ReadAt(given, size); err != nil {
-		return sum, err
-	}
-	if !seal.Fits(string(given), b.opts.Key.Seal(exeKind, digest, size, [sha256.Size]byte(h.Sum(nil)))) {
-		return sum, errSeal
-	}
-	h.Write(given)
-	return [sha256.Size]byte(h.Sum(nil)), nil
-}
-
-// readAbout reads what stands behind an executable, whose seal begins at size.
-func readAbout(f io.ReaderAt, size int64) ([]byte, error) {
-	var length [lengthOf]byte
-	if _, err := f.ReadAt(length[:], size-lengthOf); err != nil {
-		return nil, err
-	}
-	n := binary.LittleEndian.Uint64(length[:])
-	if n > maxAbout || int64(n) > size-lengthOf {
-		return nil, errSeal
-	}
-	about := make([]byte, n)
-	_, err := f.ReadAt(about, size-lengthOf-int64(n))
-	return about, err
-}
-
-// withAbout returns what stands behind an executable.
-func withAbout(about []byte) []byte {
-	return binary.LittleEndian.AppendUint64(bytes.Clone(about), uint64(len(about)))
-}
-
-// adopt copies what a build has made to its place, where only whole files stand. The directory is the tools' own: nothing there is
-// what its name says before it was looked at.
-func (b *Builder) adopt(from, digest string, about []byte) (*Executable, error) {
+// adopt keeps what a build has made. The directory is the tools' own: nothing there is what its name says before it was looked at.
+func (b *Builder) adopt(from, digest string, about []byte) error {
 	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer in.Close()
 	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > buildFile {
-		return nil, errors.Join(errors.New("the tools left no executable"), err)
+		return errors.Join(errors.New("the tools left no executable"), err)
 	}
-	fresh := path.Join(b.work, "new-"+filepath.Base(filepath.Dir(from))) // of this build alone
-	out, err := b.at.Open(fresh, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return b.keep(exeKind, io.LimitReader(in, buildFile), digest, about)
+}
+
+// refuse keeps what the compiler has against a program.
+func (b *Builder) refuse(fault *BuildError, digest string, about []byte) error {
+	return b.keep(refuseKind, strings.NewReader(fault.Refusal), digest, about)
+}
+
+// keep copies what was made of a program to its place, where only whole files stand, with what is known about it and the seal.
+func (b *Builder) keep(kind string, made io.Reader, digest string, about []byte) error {
+	fresh := path.Join(b.work, "new-"+digest) // of one build at a time
+	out, err := b.at.Open(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	h := sha256.New()
-	size, err := io.Copy(io.MultiWriter(out, h), io.MultiReader(io.LimitReader(in, buildFile), bytes.NewReader(withAbout(about))))
+	size, err := io.Copy(io.MultiWriter(out, h), io.MultiReader(made, bytes.NewReader(withAbout(about))))
 	if err == nil {
-		_, err = io.WriteString(io.MultiWriter(out, h), b.opts.Key.Seal(exeKind, digest, size, [sha256.Size]byte(h.Sum(nil))))
+		_, err = io.WriteString(out, b.opts.Key.Seal(kind, digest, size, [sha256.Size]byte(h.Sum(nil))))
 	}
 	if err := errors.Join(err, out.Chmod(0o555), out.Sync(), out.Close()); err != nil {
-		return nil, err
+		return err
 	}
-	name := exeName(digest)
-	if err := b.at.Rename(fresh, name); err != nil {
-		return nil, err
+	if err := b.at.Rename(fresh, exeName(digest)); err != nil {
+		return err
 	}
 	b.bytes.Add(size + sealOf)
-	return &Executable{Path: b.at.Path(name), Digest: digest, Sum: "sha256:" + hex.EncodeToString(h.Sum(nil)), About: about}, nil
+	return nil
 }
 
 // prune removes the least recently used executables where all together take more than MaxBytes, until they take a tenth less, and never the one to keep. So most builds look
@@ -192,7 +108,7 @@ func (b *Builder) prune(keep string) error {
 		if total <= most {
 			break
 		}
-		if b.at.Path(f.name) == keep {
+		if f.name == keep {
 			continue
 		}
 		if err := b.at.RemoveAll(f.name); err != nil {

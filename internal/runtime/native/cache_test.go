@@ -3,10 +3,10 @@ package native
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +52,7 @@ func TestPrune(t *testing.T) {
 		}
 	}
 	b.bytes.Store(50)
-	if err := b.prune(filepath.Join(b.dir("exe"), "4")); err != nil {
+	if err := b.prune(exeName("4")); err != nil {
 		t.Fatal(err)
 	}
 	left, err := filepath.Glob(filepath.Join(b.dir("exe"), "*"))
@@ -61,21 +61,46 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+// kept has an executable kept under the digest, and returns where it is.
+func kept(t *testing.T, b *Builder, digest, about string) (path string) {
+	t.Helper()
+	if err := b.keep(exeKind, strings.NewReader("compiled"), digest, []byte(about)); err != nil {
+		t.Fatal(err)
+	}
+	return b.dir(exeName(digest))
+}
+
+// found is what stands in an executable from the cache, "" where there is none.
+func found(t *testing.T, b *Builder, digest string) string {
+	t.Helper()
+	x, err := b.cached(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x == nil {
+		return ""
+	}
+	defer x.File.Close()
+	data, err := io.ReadAll(x.File)
+	if err != nil || !strings.HasSuffix(x.File.Name(), exeName(digest)) {
+		t.Errorf("%s: %v", x.File.Name(), err)
+	}
+	return string(data[:len(data)-sealOf-lengthOf-len(x.About)]) + " " + string(x.About)
+}
+
 // An executable is found again by this installation under its own digest, with its own bytes, and as the daemon's own file. Whatever else has its name is removed.
 func TestCachedIsSealed(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	b := cacheIn(t, top)
-	program := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(program, []byte("compiled"), 0o755); err != nil {
-		t.Fatal(err)
+	kept(t, b, "one", "facts")
+	for range 2 { // the second time its seal was checked before
+		if got := found(t, b, "one"); got != "compiled facts" {
+			t.Fatalf("got %q", got)
+		}
 	}
-	made, err := b.adopt(program, "one", []byte("facts"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found, err := cacheIn(t, top).cached("one"); err != nil || found == nil || !reflect.DeepEqual(found, made) || found.Sum != "sha256:"+sumOf(t, made.Path) {
-		t.Fatalf("got %+v, %v, want %+v", found, err, made)
+	if got := found(t, cacheIn(t, top), "one"); got != "compiled facts" {
+		t.Fatalf("another process finds %q", got)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	if err := os.WriteFile(elsewhere, []byte("compiled"), 0o555); err != nil {
@@ -98,28 +123,24 @@ func TestCachedIsSealed(t *testing.T) {
 			return os.Rename(path, filepath.Join(filepath.Dir(path), "another"))
 		},
 		"under another digest": func(path string) error {
-			other, err := cacheIn(t, top).adopt(program, "another", []byte("facts"))
-			return errors.Join(err, os.Rename(other.Path, path))
+			return os.Rename(kept(t, cacheIn(t, top), "another", "facts"), path)
 		},
 		"of another installation": func(string) error { return os.Remove(filepath.Join(top, seal.File)) },
 	} {
 		made := cacheIn(t, top)
-		x, err := made.adopt(program, "one", []byte("facts"))
-		if err == nil {
-			_, err = made.cached("one")
+		path := kept(t, made, "one", "facts")
+		if got := found(t, made, "one"); got != "compiled facts" {
+			t.Fatalf("%s: before: %q", name, got)
 		}
-		if err == nil {
-			err = change(x.Path)
-		}
-		if err != nil {
+		if err := change(path); err != nil {
 			t.Fatal(err)
 		}
 		for _, b := range []*Builder{made, cacheIn(t, top)} { // one has seen it before
-			if found, err := b.cached("one"); name != "of another installation" && (err != nil || found != nil) {
-				t.Errorf("%s: got %+v, %v", name, found, err)
+			if got := found(t, b, "one"); name != "of another installation" && got != "" {
+				t.Errorf("%s: got %q", name, got)
 			}
 		}
-		if _, err := os.Lstat(x.Path); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: it stays: %v", name, err)
 		}
 	}
@@ -128,45 +149,56 @@ func TestCachedIsSealed(t *testing.T) {
 	}
 }
 
+// What was refused stays refused, in the same words, also for a later process, and as long as its seal fits.
+func TestRefusalsAreKept(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	b := cacheIn(t, top)
+	if err := b.refuse(&BuildError{Refusal: "program.go:1:1: no"}, "one", []byte("facts")); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []*Builder{b, b, cacheIn(t, top)} {
+		x, err := b.cached("one")
+		if fault, is := errors.AsType[*BuildError](err); x != nil || !is || fault.Refusal != "program.go:1:1: no" {
+			t.Errorf("got %+v, %v", x, err)
+		}
+	}
+	if err := os.Rename(b.dir(exeName("one")), b.dir(exeName("two"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(t, b, "two"); got != "" {
+		t.Errorf("got %q", got)
+	}
+	if err := b.refuse(&BuildError{Refusal: "no"}, "one", []byte("ours")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Drop(t.Context(), func(about []byte) bool { return string(about) == "ours" }); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(t, b, "one"); got != "" || b.Bytes() != 0 {
+		t.Errorf("got %q, %d bytes are left", got, b.Bytes())
+	}
+}
+
 // Drop removes the executables that match, and the room that they took is counted as free.
 func TestDrop(t *testing.T) {
 	t.Parallel()
 	b := cacheIn(t, t.TempDir())
-	program := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(program, []byte("compiled"), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for digest, about := range map[string]string{"one": "ours", "two": "theirs", "three": "ours"} {
-		if _, err := b.adopt(program, digest, []byte(about)); err != nil {
-			t.Fatal(err)
-		}
+		kept(t, b, digest, about)
 	}
 	all := b.Bytes()
 	if err := b.Drop(t.Context(), func(about []byte) bool { return string(about) == "ours" }); err != nil {
 		t.Fatal(err)
 	}
-	for digest, stays := range map[string]bool{"one": false, "two": true, "three": false} {
-		if found, err := b.cached(digest); err != nil || (found != nil) != stays {
-			t.Errorf("%s: %+v, %v", digest, found, err)
+	for digest, want := range map[string]string{"one": "", "two": "compiled theirs", "three": ""} {
+		if got := found(t, b, digest); got != want {
+			t.Errorf("%s: %q", digest, got)
 		}
 	}
 	if left := b.Bytes(); left <= 0 || left >= all/2 {
 		t.Errorf("%d of %d bytes are left", left, all)
 	}
-}
-
-func sumOf(t *testing.T, path string) string {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	_, sum, err := seal.SumOf(f, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sumText(sum)
 }
 
 // Packages that an earlier process has compiled count as it left them. With another file, another byte or another seal they are none.

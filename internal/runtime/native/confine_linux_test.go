@@ -71,11 +71,11 @@ func TestExecutableIsConfined(t *testing.T) {
 			if err := native.AddPackages(t.Context(), b, root, c.overlay, "golang.org/x/sys/unix", probePath, nowPath, supportPath); err != nil {
 				t.Fatal(err)
 			}
-			x, err := b.BuildMany(t.Context(), "probes", []string{c.text})
+			path, err := b.BuildMany(t.Context(), "probes", []string{c.text})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again := wantDenied(t, p, x.Path, "probes")[probe.Again]; again != c.again {
+			if again := wantDenied(t, p, path, "probes")[probe.Again]; again != c.again {
 				t.Errorf("%s is %s, want %s", probe.Again, again, c.again)
 			}
 		})
@@ -91,7 +91,7 @@ func ownBuilder(t *testing.T) *native.Builder {
 	if o.Toolchain, err = native.Find(""); err != nil {
 		t.Fatal(err)
 	}
-	o.Dir, o.Sources, o.Text, o.Run = t.TempDir(), runtime.NativeSources, p.NativeText, p.RunTools
+	o.Dir, o.Sources, o.Run = t.TempDir(), runtime.NativeSources, p.RunTools
 	if o.Key, err = keyIn(o.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func ownBuilder(t *testing.T) *native.Builder {
 // wantDenied runs the executable, whose value is what its probes saw, and returns that.
 func wantDenied(t *testing.T, p *sandbox.Pool, path, source string) (outcomes map[string]string) {
 	t.Helper()
-	shared.made.Add(agent.Checksum(path), executable(t, path))
+	shared.made.Add(agent.Checksum(path), path, nil)
 	got := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: "probes", Checksum: agent.Checksum(path)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c",
 		Now: time.Unix(1790000000, 0), Timeout: time.Minute}, host{})
 	if err := json.Unmarshal(got.Value, &outcomes); err != nil {

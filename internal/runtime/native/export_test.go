@@ -10,13 +10,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 )
 
-// SetText has the builder compile that text, whatever the program, until the returned function is called.
-func SetText(b *Builder, text string) (undo func()) {
-	old := b.opts.Text
-	b.opts.Text = func(context.Context, string) (string, error) { return text, nil }
-	return func() { b.opts.Text = old }
-}
-
 // ShareGoCache has the builder compile the packages in a cache that outlives it.
 func ShareGoCache(b *Builder, dir string) { b.GoCache = dir }
 
@@ -42,7 +35,7 @@ func SharePackages(ctx context.Context, b, from *Builder) error {
 func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths ...string) error {
 	b.preparing.Lock()
 	defer b.preparing.Unlock()
-	if err := b.prepare(ctx); err != nil {
+	if err := b.makeReady(ctx); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-export", "-trimpath", "-overlay", overlay, "-f", "{{.ImportPath}}={{.Export}}"}, paths...)...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"regexp"
 	"testing"
 	"time"
@@ -40,21 +39,6 @@ func (host) Content(context.Context, string) (json.RawMessage, error) { return n
 
 func (host) Revision(context.Context, string) int64 { return 1 }
 
-// executable describes the file that was built.
-func executable(t testing.TB, path string) *sandbox.Executable {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	sum, err := sandbox.Sum(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &sandbox.Executable{Path: path, Digest: sum}
-}
-
 func (host) OpenFile(context.Context, string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
 	return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: "no files"}
 }
@@ -67,12 +51,12 @@ func (host) CreateFile(context.Context, string, string, string) (sandbox.NewFile
 var manyAsOne = regexp.MustCompile(`\btool\d+\.`)
 
 // run runs a program once, on the executable that has it.
-func run(t *testing.T, p *sandbox.Pool, source string, x *sandbox.Executable, args string) sandbox.Result {
+func run(t *testing.T, p *sandbox.Pool, source, path, args string) sandbox.Result {
 	t.Helper()
 	req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0), Timeout: time.Minute}
 	if err := json.Unmarshal([]byte(args), &req.Args); err != nil {
 		t.Fatal(err)
 	}
-	shared.made.Add(req.Program.Checksum, x)
+	shared.made.Add(req.Program.Checksum, path, nil)
 	return p.Run(t.Context(), req, host{})
 }

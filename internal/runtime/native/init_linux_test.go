@@ -55,13 +55,13 @@ func TestInitsReachNothing(t *testing.T) {
 	for name, c := range inits {
 		texts, names = append(texts, text("tool", len(texts), c.code, c.seen)), append(names, name)
 	}
-	built, err := b.BuildMany(t.Context(), "inits", texts)
+	path, err := b.BuildMany(t.Context(), "inits", texts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range names {
 		t.Run(name, func(t *testing.T) {
-			if again := wantDenied(t, p, built.Path, fmt.Sprint("probes ", i))[probe.Again]; again != "denied (EPERM)" {
+			if again := wantDenied(t, p, path, fmt.Sprint("probes ", i))[probe.Again]; again != "denied (EPERM)" {
 				t.Errorf("%s is %s", probe.Again, again)
 			}
 		})
@@ -69,11 +69,11 @@ func TestInitsReachNothing(t *testing.T) {
 	for name, code := range map[string]string{"exits": "var exits = func() int { syscall.Exit(0); return 0 }()", "panics": "func init() { panic(1) }", "waits": "func init() { select {} }"} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(text("tool", 0, code, "probes()"), "import (\n", "import (\n\t\"syscall\"\n", 1) + "\nvar _ = syscall.Exit\n"
-			built, err := b.BuildMany(t.Context(), "init that "+name, []string{text})
+			path, err := b.BuildMany(t.Context(), "init that "+name, []string{text})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := run(t, p, "a program that "+name, executable(t, built.Path), "[]"); got.Failure == nil || got.Value != nil {
+			if got := run(t, p, "a program that "+name, path, "[]"); got.Failure == nil || got.Value != nil {
 				t.Errorf("got %s, %+v", got.Value, got.Failure)
 			}
 		})

@@ -17,7 +17,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,34 +33,30 @@ type Options struct {
 	Toolchain Toolchain
 	Dir       string        // of the cache; it is created, and belongs to one Builder at a time
 	Key       *seal.Key     // of the installation
-	Sources   fs.FS         // internal/runtime: the packages that are linked into every executable with its program; the carried toolchain needs none
+	Sources   fs.FS         // internal/runtime: the packages that are linked into every executable with its program, and those that write the text of a program
 	MaxBytes  int64         // that the executables in Dir may take together; the least recently used go first
 	Timeout   time.Duration // of one build
 	Memory    int64         // bytes of data that each process of a build may have
-	Waited    bool          // somebody waits for a build, which gives way to nothing then
-	// Text has a confined process check the source and return the text to compile (sandbox.Pool.NativeText).
-	Text func(ctx context.Context, source string) (string, error)
 	// Run runs tools confined, and returns what the one that failed wrote (sandbox.Pool.RunTools).
 	Run func(ctx context.Context, t wire.Tools) ([]byte, error)
 }
 
-// DefaultOptions has all but Toolchain, Dir, Key, Sources, Text and Run.
+// DefaultOptions has all but Toolchain, Dir, Key, Sources and Run.
 func DefaultOptions() Options {
 	return Options{MaxBytes: 512 << 20, Timeout: time.Minute, Memory: 1 << 30}
 }
 
-// An Executable is a built program. The file may be pruned later: open it soon.
+// An Executable is a built program.
 type Executable struct {
-	Path   string // absolute
-	Digest string // of all that it was made of: hexadecimal SHA-256
-	Sum    string // of its bytes: "sha256:" and hexadecimal digits; no other bytes have a seal
-	About  []byte // what is known about the program: Compile's argument
+	File  *os.File // open, and verified; whoever got the Executable closes it
+	About []byte   // what is known about the program: Compile's argument
 }
 
 // A Builder builds executables. Its methods may be called concurrently.
 type Builder struct {
 	opts    Options
 	version string // of everything in an executable beside the program
+	texts   string // version of what writes the texts of programs, and of the bounds of a build
 	GoCache string // of the go command, where tests share one; "": one that is removed when it has done its work
 
 	at    *beneath.Dir // the cache
@@ -76,14 +71,12 @@ type Builder struct {
 	pruning   sync.Mutex   // held while the cache is pruned
 	preparing sync.Mutex   // held while what executables share is made
 	packages  *packages    // what executables share, verified; nil before the first build; guarded by preparing
-
-	fault atomic.Pointer[error] // of the last time that these were made ready
 }
 
 // New returns a Builder and removes what an earlier one left unfinished in Dir. It builds nothing yet.
 func New(o Options) (*Builder, error) {
-	if o.Toolchain.Version == "" || o.Dir == "" || o.Key == nil || o.Sources == nil || o.Text == nil || o.Run == nil || o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
-		return nil, errors.New("native: Toolchain, Dir, Key, Sources, Text, Run, MaxBytes, Timeout and Memory must be set")
+	if o.Toolchain.Version == "" || o.Dir == "" || o.Key == nil || o.Sources == nil || o.Run == nil || o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
+		return nil, errors.New("native: Toolchain, Dir, Key, Sources, Run, MaxBytes, Timeout and Memory must be set")
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -91,7 +84,11 @@ func New(o Options) (*Builder, error) {
 	}
 	o.Dir = dir
 	b := &Builder{opts: o, making: map[string]*making{}, seen: map[string]sighting{}}
-	if b.version, err = b.supportVersion(); err != nil {
+	b.version, err = b.supportVersion()
+	if err == nil {
+		b.texts, err = b.textVersion()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("native: the sources: %w", err)
 	}
 	if err = os.MkdirAll(dir, 0o711); err == nil {
@@ -168,44 +165,43 @@ func (b *Builder) openWork() error {
 
 func (b *Builder) dir(name string) string { return filepath.Join(b.opts.Dir, name) }
 
-// Build returns the executable of a program: the one in the cache, or a new one. It waits for the same build where that is under way. The error is a *BuildError, a
-// *DirError, that of Text, or that of ctx; after each of them the program runs on the engine as before. It may be called concurrently.
-func (b *Builder) Build(ctx context.Context, source string) (*Executable, error) {
-	text, err := b.opts.Text(ctx, source)
-	if err != nil {
-		return nil, err
-	}
-	return b.make(ctx, b.digest("text", text), text, nil)
-}
+// Find returns the executable that Compile has made under the key, nil where there is none. The error of a program that the compiler has refused is Compile's. It may be called concurrently.
+func (b *Builder) Find(key string) (*Executable, error) { return b.cached(b.digest(key)) }
 
-// Find returns the executable that Compile has made under the key, nil where there is none.
-func (b *Builder) Find(key string) (*Executable, error) { return b.cached(b.digest("key", key)) }
-
-// Compile returns the executable of a text, and keeps it under the key with what is known about the program, at most a megabyte. The key stands for the text. The build goes on where ctx ends before.
+// Compile returns the executable of a text, and keeps it under the key with what is known about the program, at most a megabyte. The key stands for the text. It waits for the same build
+// where that is under way, which goes on where ctx ends before. The error is a *BuildError, a *DirError or that of ctx. What says something against the program is kept as an executable is.
+// It may be called concurrently.
 func (b *Builder) Compile(ctx context.Context, key, text string, about []byte) (*Executable, error) {
 	if len(about) > maxAbout {
 		return nil, fmt.Errorf("native: %d bytes about a program", len(about))
 	}
-	return b.make(ctx, b.digest("key", key), text, about)
+	digest := b.digest(key)
+	if err := b.make(ctx, digest, text, about); err != nil {
+		return nil, err
+	}
+	x, err := b.cached(digest)
+	if x == nil && err == nil {
+		err = errors.New("native: the executable was removed as soon as it was made")
+	}
+	return x, err
 }
 
 // digest names an executable by all that it is made of.
-func (b *Builder) digest(of ...string) string {
-	sum := sha256.Sum256([]byte(b.version + "\x00" + strings.Join(of, "\x00")))
+func (b *Builder) digest(key string) string {
+	sum := sha256.Sum256([]byte(b.version + "\x00" + b.texts + "\x00" + key))
 	return hex.EncodeToString(sum[:])
 }
 
 // A making is a build under way.
 type making struct {
 	done chan struct{} // closed when the rest is set
-	made *Executable
 	err  error
 }
 
-// make returns the executable with the digest. Who asks for one that is being built waits for it.
-func (b *Builder) make(ctx context.Context, digest, text string, about []byte) (*Executable, error) {
+// make has the executable with the digest made where there is none. Who asks for one that is being built waits for it.
+func (b *Builder) make(ctx context.Context, digest, text string, about []byte) error {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	b.mu.Lock()
 	m := b.making[digest]
@@ -217,9 +213,9 @@ func (b *Builder) make(ctx context.Context, digest, text string, about []byte) (
 	b.mu.Unlock()
 	select {
 	case <-m.done:
-		return m.made, m.err
+		return m.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 
@@ -227,36 +223,41 @@ func (b *Builder) make(ctx context.Context, digest, text string, about []byte) (
 func (b *Builder) finish(ctx context.Context, m *making, digest, text string, about []byte) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeout)
 	defer cancel()
-	m.made, m.err = b.makeNow(ctx, digest, text, about)
+	m.err = b.makeNow(ctx, digest, text, about)
 	b.mu.Lock()
 	delete(b.making, digest)
 	b.mu.Unlock()
 	close(m.done)
 }
 
-func (b *Builder) makeNow(ctx context.Context, digest, text string, about []byte) (*Executable, error) {
-	if e, err := b.cached(digest); e != nil || err != nil {
-		return e, err
+func (b *Builder) makeNow(ctx context.Context, digest, text string, about []byte) error {
+	if x, err := b.cached(digest); x != nil {
+		return x.File.Close()
+	} else if err != nil {
+		return err
 	}
 	if err := b.checkToolchain(); err != nil {
-		return nil, err
+		return err
 	}
 	p, err := b.shared(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e, err := b.build(ctx, p, []string{text}, digest, about)
+	err = b.build(ctx, p, []string{text}, digest, about)
+	if fault, is := errors.AsType[*BuildError](err); is && fault.Refusal != "" {
+		err = errors.Join(err, b.refuse(fault, digest, about))
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return e, b.prune(e.Path)
+	return b.prune(exeName(digest))
 }
 
 // shared returns what all executables share, prepared.
 func (b *Builder) shared(ctx context.Context) (*packages, error) {
 	b.preparing.Lock()
 	defer b.preparing.Unlock()
-	err := b.prepare(ctx)
+	err := Unusable(b.opts.Dir, b.makeReady(ctx))
 	return b.packages, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rewrite"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -25,7 +29,6 @@ import (
 // The test binary is its own runner, and what runs the tools.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == wire.RunnerArg {
-		worker.EngineTested = "yes"
 		os.Exit(worker.Main())
 	}
 	code := m.Run()
@@ -75,7 +78,7 @@ func builder(t testing.TB) (*native.Builder, *sandbox.Pool) {
 		if bo.Key, shared.err = keyIn(shared.dir); shared.err != nil {
 			return
 		}
-		bo.Dir, bo.Sources, bo.Text, bo.Run = shared.dir, runtime.NativeSources, shared.pool.NativeText, shared.pool.RunTools
+		bo.Dir, bo.Sources, bo.Run = shared.dir, runtime.NativeSources, shared.pool.RunTools
 		if shared.builder, shared.err = native.New(bo); shared.err != nil {
 			return
 		}
@@ -85,6 +88,45 @@ func builder(t testing.TB) (*native.Builder, *sandbox.Pool) {
 		t.Fatal(shared.err)
 	}
 	return shared.builder, shared.pool
+}
+
+// textOf is the text that is compiled of a program.
+func textOf(t testing.TB, source string) string {
+	t.Helper()
+	g, err := gate.New(gate.Options{Deadline: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, refusal := g.Check(source)
+	if refusal != nil {
+		t.Fatalf("%+v of\n%s", refusal, source)
+	}
+	text, err := rewrite.Text(p, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// built is an executable, by where it is and what it is.
+type built struct {
+	path  string
+	bytes []byte
+}
+
+// build compiles a program.
+func build(t testing.TB, b *native.Builder, source string) (built, error) {
+	t.Helper()
+	x, err := b.Compile(t.Context(), agent.Checksum(source), textOf(t, source), nil)
+	if err != nil {
+		return built{}, err
+	}
+	defer x.File.Close()
+	data, err := io.ReadAll(x.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built{x.File.Name(), data}, nil
 }
 
 // goCache returns the go command's.
@@ -100,24 +142,24 @@ func goCache(t testing.TB) string {
 // A program is built once, until its executable is pruned.
 func TestBuild(t *testing.T) {
 	b, _ := builder(t)
-	first, err := b.Build(t.Context(), program)
+	first, err := build(t, b, program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(first.Path)
+	info, err := os.Stat(first.path)
 	if err != nil || info.Mode() != 0o555 || info.Size() > 4<<20 {
 		t.Fatalf("got %v %v", info, err)
 	}
-	again, err := b.Build(t.Context(), program)
-	if err != nil || again.Sum != first.Sum {
-		t.Errorf("got %v %v, want %v", again, err, first)
+	again, err := build(t, b, program)
+	if err != nil || !bytes.Equal(again.bytes, first.bytes) {
+		t.Errorf("it has other bytes: %v", err)
 	}
-	if same, err := os.Stat(again.Path); err != nil || !os.SameFile(info, same) || !same.ModTime().After(info.ModTime()) {
+	if same, err := os.Stat(again.path); err != nil || !os.SameFile(info, same) || !same.ModTime().After(info.ModTime()) {
 		t.Errorf("it was built again, or does not count as used: %v", err)
 	}
-	other, err := b.Build(t.Context(), strings.Replace(program, `"a": 1`, `"z": 1`, 1))
-	if err != nil || other.Digest == first.Digest {
-		t.Errorf("another program: got %v %v", other, err)
+	other, err := build(t, b, strings.Replace(program, `"a": 1`, `"z": 1`, 1))
+	if err != nil || other.path == first.path {
+		t.Errorf("another program: got %v %v", other.path, err)
 	}
 }
 
@@ -127,7 +169,7 @@ func TestPlanted(t *testing.T) {
 		t.Skip("long: compiles programs with the toolchain")
 	}
 	first, p := builder(t)
-	was, err := first.Build(t.Context(), program)
+	was, err := build(t, first, program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +185,7 @@ func TestPlanted(t *testing.T) {
 	if bytes.Equal(planted, sound) {
 		planted = append(bytes.Clone(sound), "planted"...)
 	}
-	if err := errors.Join(os.WriteFile(archives[0], planted, 0o644), os.Chmod(was.Path, 0o755), os.WriteFile(was.Path, []byte("\x7fELF planted"), 0o755)); err != nil {
+	if err := errors.Join(os.WriteFile(archives[0], planted, 0o644), os.Chmod(was.path, 0o755), os.WriteFile(was.path, []byte("\x7fELF planted"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	bo := native.DefaultOptions()
@@ -154,7 +196,7 @@ func TestPlanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bo.Dir, bo.Sources, bo.Text, bo.Run = shared.dir, runtime.NativeSources, p.NativeText, p.RunTools
+	bo.Dir, bo.Sources, bo.Run = shared.dir, runtime.NativeSources, p.RunTools
 	b, err := native.New(bo)
 	if err != nil {
 		t.Fatal(err)
@@ -164,34 +206,28 @@ func TestPlanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	native.ShareGoCache(b, strings.TrimSpace(string(out)))
-	again, err := b.Build(t.Context(), program)
-	if err != nil || again.Sum != was.Sum {
-		t.Errorf("got %+v, %v, want what it was, %+v", again, err, was)
-	}
-	data, err := os.ReadFile(again.Path)
-	if sum, _ := sandbox.Sum(bytes.NewReader(data)); err != nil || sum != was.Sum {
-		t.Errorf("the executable has other bytes than it was said to have: %v", err)
+	again, err := build(t, b, program)
+	if err != nil || !bytes.Equal(again.bytes, was.bytes) {
+		t.Errorf("it has other bytes than it had: %v", err)
 	}
 	if now, err := os.ReadFile(archives[0]); err != nil || !bytes.Equal(now, sound) {
 		t.Errorf("the package is not what it was: %v", err)
 	}
 }
 
-// Builds that end in an error leave nothing behind, and say at which step.
+// Builds that end in an error leave nothing behind but what is held against the program, and say at which step.
 func TestBuildFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
 	}
 	b, _ := builder(t)
-	text := native.SetText(b, "package tool\n\nfunc f() {}\n")
-	_, err := b.Build(t.Context(), program)
+	_, err := b.Compile(t.Context(), "a text that does not compile", "package tool\n\nfunc f() {}\n", nil)
 	if fault, ok := errors.AsType[*native.BuildError](err); !ok || !strings.Contains(fault.Text, "RecurgentNativeProgram") {
 		t.Errorf("a text that does not compile: got %v", err)
 	}
-	text()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Build(ctx, program); !errors.Is(err, context.Canceled) {
+	if _, err := b.Compile(ctx, "key", "text", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled build: got %v", err)
 	}
 	left, err := filepath.Glob(filepath.Join(shared.dir, "tmp", "*", "*"))
@@ -224,7 +260,7 @@ func TestToolchainChanges(t *testing.T) {
 	if bo.Toolchain, err = native.ToolchainAt(root); err != nil {
 		t.Fatal(err)
 	}
-	bo.Dir, bo.Sources, bo.Text, bo.Run = t.TempDir(), runtime.NativeSources, p.NativeText, p.RunTools
+	bo.Dir, bo.Sources, bo.Run = t.TempDir(), runtime.NativeSources, p.RunTools
 	if bo.Key, err = keyIn(bo.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -235,19 +271,19 @@ func TestToolchainChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := b.Build(t.Context(), program)
+	first, err := build(t, b, program)
 	if err != nil {
 		t.Fatal(err)
 	}
 	another := strings.Replace(program, `"a": 1`, `"y": 1`, 1)
 	fails := func(want string) {
 		t.Helper()
-		_, err := b.Build(t.Context(), another)
+		_, err := build(t, b, another)
 		if fault, ok := errors.AsType[*native.BuildError](err); !ok || fault.Step != "toolchain" || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		if again, err := b.Build(t.Context(), program); err != nil || again.Sum != first.Sum {
-			t.Errorf("what was built: got %v %v", again, err)
+		if again, err := build(t, b, program); err != nil || !bytes.Equal(again.bytes, first.bytes) {
+			t.Errorf("what was built: %v", err)
 		}
 	}
 	was, err := os.ReadFile(version)
@@ -265,7 +301,7 @@ func TestToolchainChanges(t *testing.T) {
 	if err := errors.Join(os.Rename(root+".gone", root), os.WriteFile(version, was, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Build(t.Context(), another); err != nil {
+	if _, err := build(t, b, another); err != nil {
 		t.Errorf("with the toolchain back: %v", err)
 	}
 }

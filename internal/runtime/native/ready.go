@@ -66,29 +66,9 @@ func executable(path string) error {
 	return nil
 }
 
-// Prepare makes ready what all executables share, which the first build does otherwise. The errors are those of Build. It may be called concurrently.
+// Prepare makes ready what all executables share, which the first build does otherwise. The errors are those of Compile. It may be called concurrently.
 func (b *Builder) Prepare(ctx context.Context) error {
 	_, err := b.shared(ctx)
-	return err
-}
-
-// Fault returns the error that keeps the Builder from building at present, nil where none is known. It may be called concurrently, and waits for nothing.
-func (b *Builder) Fault() error {
-	if fault := b.fault.Load(); fault != nil {
-		return *fault
-	}
-	return nil
-}
-
-// prepare is Prepare, with preparing held.
-func (b *Builder) prepare(ctx context.Context) error {
-	err := Unusable(b.opts.Dir, b.makeReady(ctx))
-	switch {
-	case err == nil:
-		b.fault.Store(nil)
-	case ctx.Err() == nil:
-		b.fault.Store(&err)
-	}
 	return err
 }
 

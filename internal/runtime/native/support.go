@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -32,21 +33,36 @@ func (b *Builder) supportVersion() (string, error) {
 		fmt.Fprintln(h, pack.Digest)
 		return hex.EncodeToString(h.Sum(nil))[:16], nil
 	}
-	err := b.eachSource(func(name string, data []byte) error {
-		fmt.Fprintln(h, name, len(data))
-		h.Write(data)
-		return nil
-	})
+	err := b.sum(h, sourceDirs)
 	return hex.EncodeToString(h.Sum(nil))[:16], err
+}
+
+// textVersion names what writes the text of a program, and finds out what is kept with its executable, and the bounds of a build: what was made of the same program by others is not found.
+func (b *Builder) textVersion() (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, buildCPU, buildFile, b.opts.Memory)
+	err := b.sum(h, textDirs)
+	return hex.EncodeToString(h.Sum(nil))[:16], err
+}
+
+// sum adds the files of packages to a sum.
+func (b *Builder) sum(h io.Writer, dirs []string) error {
+	return b.eachSource(dirs, func(name string, data []byte) error {
+		_, err := fmt.Fprintf(h, "%s %d\n%s", name, len(data), data)
+		return err
+	})
 }
 
 // sourceDirs are our packages in an executable, below internal/runtime. They use the standard library alone.
 var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "plain", "recurgent", "recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
 	"recurgent/html/internal/html/atom", "sandbox/narrow", "sandbox/narrow/now", "sandbox/serve", "sandbox/threads", "sandbox/wire"}
 
-// eachSource visits our packages' files in a fixed order, tests left out.
-func (b *Builder) eachSource(visit func(name string, data []byte) error) error {
-	for _, dir := range sourceDirs {
+// textDirs are the packages that check a program and write its text, below internal/runtime.
+var textDirs = []string{"gate", "gate/allow", "gate/inputs", "gate/outside", "gate/report", "gate/residue", "gate/rewrite"}
+
+// eachSource visits the packages' files in a fixed order, tests left out.
+func (b *Builder) eachSource(dirs []string, visit func(name string, data []byte) error) error {
+	for _, dir := range dirs {
 		names, err := fs.Glob(b.opts.Sources, dir+"/*.go")
 		if err == nil && len(names) == 0 {
 			err = fmt.Errorf("%s: %w", dir, fs.ErrNotExist)
@@ -151,7 +167,7 @@ func (b *Builder) writeSources(work string) error {
 	if err := write("go.mod", []byte("module "+modulePath+"\n\ngo "+strings.TrimPrefix(release(b.opts.Toolchain.Version), "go")+"\n")); err != nil {
 		return err
 	}
-	return b.eachSource(func(name string, data []byte) error { return write("internal/runtime/"+name, data) })
+	return b.eachSource(sourceDirs, func(name string, data []byte) error { return write("internal/runtime/"+name, data) })
 }
 
 // listPackages compiles the packages and returns a line "path=archive" for each.

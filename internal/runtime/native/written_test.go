@@ -162,20 +162,15 @@ func TestWrittenPrograms(t *testing.T) {
 	var names, texts, sources []string
 	for name, w := range written {
 		source := "package tool\n\nimport (\n\t\"encoding/binary\"\n\t\"fmt\"\n\t\"unicode\"\n\n\t\"recurgent\"\n)\n\nvar _, _, _ = fmt.Sprint, binary.LittleEndian, unicode.IsUpper\n" + w.source + "\n"
-		text, err := p.NativeText(t.Context(), source)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		names, texts, sources = append(names, name), append(texts, text), append(sources, source)
+		names, texts, sources = append(names, name), append(texts, textOf(t, source)), append(sources, source)
 	}
-	built, err := b.BuildMany(t.Context(), "written", texts)
+	path, err := b.BuildMany(t.Context(), "written", texts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := executable(t, built.Path)
 	for i, name := range names {
 		for range 2 {
-			got := run(t, p, sources[i], x, "[]")
+			got := run(t, p, sources[i], path, "[]")
 			if value := manyAsOne.ReplaceAllString(string(got.Value), "tool."); value != written[name].want || !json.Valid([]byte(value)) {
 				t.Errorf("%s: got %s, %+v\nwant %s", name, value, got.Failure, written[name].want)
 			}

@@ -20,7 +20,6 @@ import (
 // The test binary stands in for the real one as the runner.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
-		worker.EngineTested = "yes"
 		os.Exit(worker.Main())
 	}
 	code := m.Run()

@@ -73,10 +73,18 @@ func (c compiler) Engine() string { return report.EngineGo + " test" }
 
 func (c compiler) Find(checksum string) (*sandbox.Executable, error) {
 	x, err := c.builder.Find(checksum)
-	if x == nil || err != nil {
-		return nil, err
+	if x == nil {
+		return nil, ofProgram(err)
 	}
 	return executable(x)
+}
+
+// ofProgram returns the error of a build as the sandbox knows it.
+func ofProgram(err error) error {
+	if failed, ok := errors.AsType[*native.BuildError](err); ok && failed.Refusal != "" {
+		return &sandbox.CompileError{Text: failed.Refusal}
+	}
+	return err
 }
 
 func (c compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sandbox.Executable, error) {
@@ -85,11 +93,8 @@ func (c compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sandb
 		return nil, err
 	}
 	x, err := c.builder.Compile(ctx, what.Checksum, what.Text, about)
-	if failed, ok := errors.AsType[*native.BuildError](err); ok && failed.Refused() {
-		return nil, &sandbox.CompileError{Text: failed.Text}
-	}
 	if err != nil {
-		return nil, err
+		return nil, ofProgram(err)
 	}
 	return executable(x)
 }
@@ -97,5 +102,5 @@ func (c compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sandb
 func executable(x *native.Executable) (*sandbox.Executable, error) {
 	facts := &report.Facts{}
 	err := json.Unmarshal(x.About, facts)
-	return &sandbox.Executable{Path: x.Path, Digest: x.Sum, Facts: facts}, err
+	return &sandbox.Executable{File: x.File, Facts: facts}, err
 }

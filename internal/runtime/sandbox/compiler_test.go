@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"sync"
 	"testing"
 
@@ -52,12 +53,23 @@ func builder(t testing.TB) *native.Builder {
 	return building.builder
 }
 
+// A named executable is known by its path.
+type named struct {
+	path  string
+	facts *report.Facts
+}
+
+func (n named) open(args ...string) (*Executable, error) {
+	f, err := os.Open(n.path)
+	return &Executable{File: f, Args: args, Facts: n.facts}, err
+}
+
 // A programCompiler is a pool's compiler. Tests name programs as they like, so it knows them by the checksums of its pool, and the builder by their texts.
 type programCompiler struct {
 	builder *native.Builder
 
 	mu   sync.Mutex
-	made map[string]*Executable // guarded by mu
+	made map[string]named // guarded by mu
 }
 
 func (c *programCompiler) Engine() string { return report.EngineGo + " test" }
@@ -65,7 +77,10 @@ func (c *programCompiler) Engine() string { return report.EngineGo + " test" }
 func (c *programCompiler) Find(checksum string) (*Executable, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.made[checksum], nil
+	if x, ok := c.made[checksum]; ok {
+		return x.open()
+	}
+	return nil, nil
 }
 
 func (c *programCompiler) Compile(ctx context.Context, what Compilation) (*Executable, error) {
@@ -74,17 +89,16 @@ func (c *programCompiler) Compile(ctx context.Context, what Compilation) (*Execu
 		return nil, err
 	}
 	made, err := c.builder.Compile(ctx, agent.Checksum(what.Text), what.Text, about)
-	if failed, ok := errors.AsType[*native.BuildError](err); ok && failed.Refused() {
-		return nil, &CompileError{failed.Text}
+	if failed, ok := errors.AsType[*native.BuildError](err); ok && failed.Refusal != "" {
+		return nil, &CompileError{failed.Refusal}
 	}
 	if err != nil {
 		return nil, err
 	}
-	x := &Executable{Path: made.Path, Digest: made.Sum, Facts: what.Facts}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.made[what.Checksum] = x
-	return x, nil
+	c.made[what.Checksum] = named{made.File.Name(), what.Facts}
+	return &Executable{File: made.File, Facts: what.Facts}, nil
 }
 
 // compilePool is a pool that compiles programs as a daemon does.
@@ -102,7 +116,7 @@ func compilePoolWith(t testing.TB, change func(*Options), h hooks) *Pool {
 			change(o)
 		}
 	}, h)
-	p.UseCompiler(&programCompiler{builder: b, made: map[string]*Executable{}})
+	p.UseCompiler(&programCompiler{builder: b, made: map[string]named{}})
 	return p
 }
 

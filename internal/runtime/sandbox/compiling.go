@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -13,7 +12,7 @@ import (
 
 // A Compiler makes executables of checked programs, and keeps them. Its methods may be called concurrently.
 type Compiler interface {
-	// Find returns the executable that was made of the program, nil where there is none.
+	// Find returns the executable that was made of the program, nil where there is none. The error of a program that was refused is a *CompileError.
 	Find(checksum string) (*Executable, error)
 	// Compile makes the executable of the program from the text that a runner wrote, and waits for its turn among the owner's and others'. An error that is a *CompileError is
 	// the program's.
@@ -30,10 +29,15 @@ type Compilation struct {
 	Facts    *report.Facts
 }
 
-// A CompileError is what the compiler has against a program that the gate let pass.
+// A CompileError is what the compiler has against a program that the gate let pass: its own words, or which bound of a build the program exceeds.
 type CompileError struct{ Text string }
 
 func (e *CompileError) Error() string { return e.Text }
+
+func (e *CompileError) failure() *Failure {
+	return &Failure{Type: agent.ErrInvalidCode, Detail: "compile", Message: wire.BoundText([]byte(e.Text), wire.MaxMessage),
+		Hint: "The Go compiler refuses the program. Write it in a plainer way; let large tables be computed by a loop."}
+}
 
 // UseCompiler has all programs compiled. It is called once, before the first of them.
 func (p *Pool) UseCompiler(c Compiler) { p.compiler = c }
@@ -60,20 +64,14 @@ type making struct {
 // process returns a process of the program's executable that is ready to run.
 func (m *making) process(ctx context.Context) (*runner, *Failure) {
 	defer m.dismiss()
-	// An executable may be removed from the disk before it is opened.
-	for range 2 {
-		x, failure := m.executable(ctx)
-		if failure != nil {
-			return nil, failure
-		}
-		began := time.Now()
-		r, failure := m.pool.begin(ctx, x, m.program, m.owner)
-		m.timing.Spawn += time.Since(began)
-		if failure == nil || failure.Detail != detailMissing {
-			return r, failure
-		}
+	x, failure := m.executable(ctx)
+	if failure != nil {
+		return nil, failure
 	}
-	return nil, notCompiled(errors.New("its executable goes as soon as it is made"))
+	began := time.Now()
+	r, failure := m.pool.begin(ctx, x, m.program, m.owner)
+	m.timing.Spawn += time.Since(began)
+	return r, failure
 }
 
 // dismiss ends the runner that checks: it serves one source.
@@ -89,6 +87,9 @@ func (m *making) executable(ctx context.Context) (*Executable, *Failure) {
 	p := m.pool
 	if m.against == nil {
 		x, err := p.compiler.Find(m.program.Checksum)
+		if said, is := errors.AsType[*CompileError](err); is {
+			return nil, said.failure()
+		}
 		if err != nil {
 			p.opts.Log.Warn().Err(err).Str("checksum", m.program.Checksum).Msg("a compiled program was not found again; it is compiled anew")
 		} else if x != nil {
@@ -106,13 +107,14 @@ func (m *making) executable(ctx context.Context) (*Executable, *Failure) {
 	began := time.Now()
 	x, err := p.compiler.Compile(ctx, Compilation{m.owner, m.program.Checksum, c.Text, c.Facts})
 	m.timing.Build += time.Since(began)
-	switch said := (*CompileError)(nil); {
+	said, refused := errors.AsType[*CompileError](err)
+	switch {
 	case err == nil:
 		return x, nil
 	case ctx.Err() != nil:
 		return nil, keptWaiting(ctx)
-	case errors.As(err, &said):
-		return nil, &Failure{Type: agent.ErrInvalidCode, Detail: "compile", Message: wire.BoundText([]byte(said.Text), wire.MaxMessage), Hint: "The Go compiler refuses the program. Write it in a plainer way."}
+	case refused:
+		return nil, said.failure()
 	}
 	p.opts.Log.Error().Err(err).Str("checksum", m.program.Checksum).Msg("a program could not be compiled")
 	return nil, notCompiled(err)
@@ -141,9 +143,6 @@ func (m *making) checked(ctx context.Context) (c *wire.Checked, failure *Failure
 	return c, failure
 }
 
-// detailMissing is the Detail of a failure to start an executable whose file is gone or has other bytes.
-const detailMissing = "missing"
-
 // notCompiled is the failure of the daemon to compile a program, which says nothing about it.
 func notCompiled(err error) *Failure {
 	kind := agent.ErrRunnerCrash
@@ -156,15 +155,8 @@ func notCompiled(err error) *Failure {
 
 // begin starts a process of the executable and has it take the program.
 func (p *Pool) begin(ctx context.Context, x *Executable, prog Program, owner agent.Owner) (*runner, *Failure) {
-	file, err := x.open()
-	if err != nil {
-		if exhausted(err) {
-			return nil, notStarted(err)
-		}
-		return nil, &Failure{Type: agent.ErrRunnerCrash, Detail: detailMissing, Ours: true, Message: err.Error()}
-	}
-	defer file.Close()
-	r, failure := p.startProgram(ctx, file, x.Args)
+	defer x.File.Close()
+	r, failure := p.tryStart(ctx, func() (*runner, error) { return p.startExecutable(x.File, x.Args) })
 	if failure != nil {
 		return nil, failure
 	}
@@ -174,11 +166,6 @@ func (p *Pool) begin(ctx context.Context, x *Executable, prog Program, owner age
 	}
 	r.facts = x.Facts
 	return r, nil
-}
-
-// startProgram starts a process of an executable, again where the system lacks something for a moment.
-func (p *Pool) startProgram(ctx context.Context, file *os.File, args []string) (*runner, *Failure) {
-	return p.tryStart(ctx, func() (*runner, error) { return p.startExecutable(file, args) })
 }
 
 // notStarted is the failure to start a process.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	goruntime "runtime"
 	"slices"
 	"strconv"
@@ -23,15 +22,20 @@ type testCompiler struct {
 	t        *testing.T
 	mode     string // of the executable
 	err      error  // of Compile
-	gone     int    // how many executables are gone when they are opened
-	made     map[string]*Executable
+	made     map[string]launched
+	refused  error // of Find
 	compiled []Compilation
 	at       chan struct{} // where it is not nil, each Compile receives from it before it goes on
 }
 
 func (c *testCompiler) Engine() string { return report.EngineGo + " test" }
 
-func (c *testCompiler) Find(checksum string) (*Executable, error) { return c.made[checksum], nil }
+func (c *testCompiler) Find(checksum string) (*Executable, error) {
+	if x, ok := c.made[checksum]; ok {
+		return x.open()
+	}
+	return nil, c.refused
+}
 
 func (c *testCompiler) Compile(_ context.Context, what Compilation) (*Executable, error) {
 	c.compiled = append(c.compiled, what)
@@ -41,18 +45,13 @@ func (c *testCompiler) Compile(_ context.Context, what Compilation) (*Executable
 	if c.err != nil {
 		return nil, c.err
 	}
-	x := compiled(c.t, c.mode)
-	x.Facts = what.Facts
-	if c.gone > 0 {
-		c.gone--
-		x.Path = filepath.Join(c.t.TempDir(), "none")
-		return x, nil
-	}
 	if c.made == nil {
-		c.made = map[string]*Executable{}
+		c.made = map[string]launched{}
 	}
-	c.made[what.Checksum] = x
-	return x, nil
+	c.made[what.Checksum] = compiled(c.t, c.mode)
+	x, err := c.made[what.Checksum].open()
+	x.Facts = what.Facts
+	return x, err
 }
 
 // compilingPool is a pool with the compiler.
@@ -108,19 +107,14 @@ func TestProgramsAreCompiled(t *testing.T) {
 	}
 }
 
-// An executable that is gone when it is to be started is made again within the call; one that goes each time is the daemon's failure.
-func TestExecutablesThatAreGone(t *testing.T) {
+// What the compiler refused before is refused again without a check and a compilation.
+func TestRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
-	for gone, want := range map[int]string{1: "", 2: "runner_crash/compiler"} {
-		c := &testCompiler{gone: gone}
-		p := compilingPool(t, c)
-		got := p.Run(t.Context(), compileRequest(compilable), &fakeHost{})
-		if want == "" && string(got.Value) != `"compiled"` || want != "" && (!strings.Contains(said(got), want) || !got.Failure.Ours) {
-			t.Errorf("%d times: got %s", gone, said(got))
-		}
-		if len(c.compiled) != 2 {
-			t.Errorf("%d times: it was compiled %d times", gone, len(c.compiled))
-		}
+	c := &testCompiler{refused: &CompileError{"the program is too large to compile"}}
+	p := compilingPool(t, c)
+	got := p.Run(t.Context(), compileRequest(compilable), &fakeHost{})
+	if said(got) != "failure invalid_code/compile" || got.Failure.Ours || got.Failure.Message != "the program is too large to compile" || got.Timing.Gate != 0 || len(c.compiled) != 0 {
+		t.Errorf("got %s: %+v in %+v, compiled %d times", said(got), got.Failure, got.Timing, len(c.compiled))
 	}
 }
 

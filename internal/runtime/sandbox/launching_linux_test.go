@@ -28,12 +28,12 @@ func TestInitIsConfined(t *testing.T) {
 		{"nothing but seccomp", []plan{{}}, "mask=landlock_create_ruleset", LevelReduced},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := executablePool(t, hooks{args: []string{wire.RunnerArg, "native", c.mask}, plans: c.plans}, nil)
+			p := executablePool(t, hooks{args: []string{wire.RunnerArg, "native", c.mask}, plans: c.plans}, launched{})
 			s := p.Status()
 			if s.Level != c.level && (root || s.Level != LevelReduced) {
 				t.Fatalf("level %s, want %s", s.Level, c.level)
 			}
-			p.UseCompiler(found{launched(t, "hostileprogram", strconv.Itoa(os.Getpid()), bound(p, syscall.RLIMIT_DATA), bound(p, syscall.RLIMIT_AS))})
+			p.UseCompiler(found{launched{testProgram(t, "hostileprogram"), []string{strconv.Itoa(os.Getpid()), bound(p, syscall.RLIMIT_DATA), bound(p, syscall.RLIMIT_AS)}}})
 			got := p.Run(t.Context(), request("anything"), &fakeHost{})
 			if got.Value == nil || got.Tier != TierNative {
 				t.Fatalf("it does not run: %s, %+v", said(got), got.Failure)
@@ -92,10 +92,9 @@ func TestLaunchWithoutALayer(t *testing.T) {
 // A file that somebody has open for writing cannot be executed. Processes that the daemon is about to start have what it is writing open for a moment: a launcher waits for that.
 func TestLaunchWaitsForWriters(t *testing.T) {
 	x := compiled(t, "")
-	x.Path = copied(t, x.Path)
-	x.Digest = digestOf(t, x.Path)
+	x.path = copied(t, x.path)
 	p := executablePool(t, nativeRunner, x)
-	writer, err := os.OpenFile(x.Path, os.O_WRONLY, 0)
+	writer, err := os.OpenFile(x.path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

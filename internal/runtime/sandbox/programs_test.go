@@ -57,32 +57,35 @@ func testProgram(t testing.TB, name string) string {
 	return path
 }
 
-// compiled is an executable that does what the mode says.
-func compiled(t *testing.T, mode string) *Executable {
-	t.Helper()
-	return launched(t, "compiled", mode)
+// A launched executable is a program of testdata, or a copy of one, as the daemon would find it.
+type launched struct {
+	path string
+	args []string
 }
 
-// launched is a program of testdata as the daemon would find an executable.
-func launched(t *testing.T, name string, args ...string) *Executable {
+// compiled is an executable that does what the mode says.
+func compiled(t *testing.T, mode string) launched {
 	t.Helper()
-	path := testProgram(t, name)
-	return &Executable{Path: path, Digest: digestOf(t, path), Args: args, Facts: &report.Facts{Imports: []string{"of the gate"}}}
+	return launched{testProgram(t, "compiled"), []string{mode}}
+}
+
+func (l launched) open() (*Executable, error) {
+	return named{l.path, &report.Facts{Imports: []string{"of the gate"}}}.open(l.args...)
 }
 
 // found is a compiler of a pool that has made one executable for all programs.
-type found struct{ *Executable }
+type found struct{ launched }
 
 func (f found) Engine() string { return report.EngineGo + " test" }
 
-func (f found) Find(string) (*Executable, error) { return f.Executable, nil }
+func (f found) Find(string) (*Executable, error) { return f.open() }
 
 func (f found) Compile(context.Context, Compilation) (*Executable, error) {
 	return nil, errors.New("there is no other")
 }
 
 // executablePool is a pool whose programs are all the executable.
-func executablePool(t *testing.T, h hooks, x *Executable) *Pool {
+func executablePool(t *testing.T, h hooks, x launched) *Pool {
 	t.Helper()
 	p := testPool(t, forNative, h)
 	if why := p.Status().NativeOff(); why != "" {
@@ -106,18 +109,4 @@ func copied(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return to
-}
-
-func digestOf(t *testing.T, path string) string {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	sum, err := Sum(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sum
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -100,13 +101,28 @@ func manyImports(imports, decls, body string) string {
 	return text + decls + "\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 }
 
+// checked is what a runner says of the source.
+func checked(t *testing.T, p *Pool, source string) *wire.Checked {
+	t.Helper()
+	r, failure := p.takeBlank(t.Context())
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	defer r.kill("checked")
+	c, failure := r.check(t.Context(), source, time.Now().Add(loadTimeout))
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	return c
+}
+
 // A change that a run makes in packages is gone in the next one: the process of such a program serves one call.
 func TestNothingPassesToTheNextRun(t *testing.T) {
 	p := compilePool(t, nil)
 	for i, s := range spoilers {
 		t.Run(s.name, func(t *testing.T) {
-			if text, err := p.NativeText(t.Context(), s.source()); err != nil || !strings.Contains(text, "Once: true") {
-				t.Errorf("a process of the compiled program would run more than once: %v\n%s", err, text)
+			if c := checked(t, p, s.source()); !strings.Contains(c.Text, "Once: true") {
+				t.Errorf("a process of the compiled program would run more than once: %+v", c)
 			}
 			if testing.Short() && i%12 != 0 {
 				return // it is compiled as others are

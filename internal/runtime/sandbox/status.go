@@ -48,9 +48,6 @@ func (p *Pool) observe(plans []plan) error {
 			if from.build != "" && ready.Build != from.build {
 				return fmt.Errorf("sandbox: %w: %s, the daemon's is %s", errOtherBuild, wire.BoundText([]byte(ready.Build), 100), from.build)
 			}
-			if ready.Engine != "" {
-				return fmt.Errorf("sandbox: the engine does not work in this binary: %s", wire.BoundText([]byte(ready.Engine), 1000))
-			}
 			if len(p.images) > 1 && from.build == "" {
 				noteFallback(p.opts.Log, errors.Join(faults...))
 			}

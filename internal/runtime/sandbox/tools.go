@@ -1,43 +1,18 @@
 package sandbox
 
 import (
-	"cmp"
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
-
-// ErrNoNativeForm matches the error of a program that only an engine can run.
-var ErrNoNativeForm = errors.New("the program has no native form")
-
-// NativeText has a runner check the source and returns the text that a Go toolchain compiles for its native executable (package native). Where
-// the program has none, the error matches ErrNoNativeForm.
-func (p *Pool) NativeText(ctx context.Context, source string) (string, error) {
-	if len(source) > p.opts.MaxSource {
-		return "", fmt.Errorf("%w: it has %d bytes", ErrNoNativeForm, len(source))
-	}
-	r, failure := p.takeBlank(ctx)
-	if failure != nil {
-		return "", failure.asError(ctx)
-	}
-	defer r.kill("native text") // it serves one source
-	c, failure := r.check(ctx, source, time.Now().Add(loadTimeout))
-	switch {
-	case failure != nil:
-		return "", failure.asError(ctx)
-	case c.Refusal != nil:
-		return "", fmt.Errorf("%w: %s", ErrNoNativeForm, c.Refusal.Message)
-	case c.Facts == nil:
-		return "", fmt.Errorf("%w: %s", ErrNoNativeForm, c.Error+c.Fault)
-	}
-	return c.Text, nil
-}
 
 // check has a blank runner, or one that has fixed a program, gate the source and write the text to compile.
 func (r *runner) check(ctx context.Context, source string, deadline time.Time) (*wire.Checked, *Failure) {
@@ -57,7 +32,7 @@ func (r *runner) check(ctx context.Context, source string, deadline time.Time) (
 }
 
 // RunTools runs the steps, each in a process that is confined to the directories, without network, and returns what the one that
-// failed wrote. Each writes one file, which RunTools makes, and no other. The daemon must own the directories.
+// failed wrote. Each writes one file, which RunTools makes, and no other. The daemon must own the directories. The error of one that needs more than t allows is a *wire.ToolLimit.
 func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
 	confinement, err := policy.Tool(&t, p.spawner.plan.toolTasks())
 	if err != nil {
@@ -93,8 +68,29 @@ func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wi
 	if r.state != nil && r.state.Success() {
 		return nil, nil
 	}
-	return r.diary.text(), fmt.Errorf("%s: %w", step.Tool, cmp.Or(context.Cause(ctx), fmt.Errorf("%v", r.state)))
+	said := r.diary.text()
+	if ctx.Err() != nil {
+		return said, fmt.Errorf("%s: %w", step.Tool, context.Cause(ctx))
+	}
+	return said, fmt.Errorf("%s: %w", step.Tool, toolEnd(r.state, said, t, filepath.Base(step.Tool)))
 }
+
+// toolEnd says how a tool ended: by a bound of t, or otherwise. Where one has run out of memory before it had a third of its bound, the machine lacks memory.
+func toolEnd(state *os.ProcessState, said []byte, t *wire.Tools, tool string) error {
+	full := peakMemory(state) > t.Memory/3
+	died := readWords(said).failure(full)
+	switch {
+	case deathSignal(state, t.CPU) == "cpu":
+		return &wire.ToolLimit{Bound: wire.BoundCPU, Tool: tool, Most: fmt.Sprintf("%d s", t.CPU)}
+	case bytes.Contains(said, []byte(syscall.EFBIG.Error())):
+		return &wire.ToolLimit{Bound: wire.BoundFile, Tool: tool, Most: mebibytes(t.File)}
+	case died != nil && (died.Detail == "stack" || full && died.Detail == "memory"):
+		return &wire.ToolLimit{Bound: wire.BoundMemory, Tool: tool, Most: mebibytes(t.Memory)}
+	}
+	return fmt.Errorf("%v", state)
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
 // toolFiles opens the files that a launcher of tools has in addition to its pipes, in the order of package wire.
 func (p *Pool) toolFiles(t *wire.Tools, step wire.ToolStep) (files []*os.File, err error) {
@@ -138,12 +134,4 @@ func (r *runner) exchange(kind byte, limit int) ([]byte, error) {
 		err = wire.ErrFrame
 	}
 	return payload, err
-}
-
-// asError returns a failure as an error, or why ctx has ended.
-func (f *Failure) asError(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return errors.New(f.Message)
 }

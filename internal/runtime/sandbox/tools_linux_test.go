@@ -64,6 +64,25 @@ func TestToolIsBounded(t *testing.T) {
 	}
 }
 
+// A tool that exceeds a bound of its own ends in an error that says which; one that the machine ends does not.
+func TestToolLimits(t *testing.T) {
+	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
+	for does, want := range map[string]string{"spin": wire.BoundCPU, "hoard": wire.BoundMemory, "write": wire.BoundFile, "exhaust": "", "create": ""} {
+		if does == "hoard" && wire.RaceBuild {
+			continue // it has no bound
+		}
+		cpu := int64(60)
+		if does == "spin" {
+			cpu = 1
+		}
+		said, err := p.RunTools(t.Context(), wire.Tools{Dir: t.TempDir(), Memory: 192 << 20, CPU: cpu, File: 64 << 10, Steps: []wire.ToolStep{{Tool: tool, Args: []string{does, "threads"}, Writes: "out"}}})
+		bound, is := errors.AsType[*wire.ToolLimit](err)
+		if err == nil || is != (want != "") || is && bound.Bound != want {
+			t.Errorf("%s: got %v: %.500s", does, err, said)
+		}
+	}
+}
+
 // Without landlock a tool can read what every user can, and write where every user can; its own directory, its processes and the network stay closed.
 func TestToolWithoutLandlock(t *testing.T) {
 	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg, "mask=landlock_create_ruleset"}}), hostileTool(t)

@@ -1,8 +1,10 @@
 package tools
 
 import (
+	"crypto/rand"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,6 +86,31 @@ func TestEngineGo(t *testing.T) {
 	d.WantValue(r, 4, "persisted")
 	if r.Program.BuildMs <= 0 {
 		t.Errorf("its executable was gone: %+v", r.Program)
+	}
+}
+
+// A program that needs more than a build may have is refused with a text that says so, and repaired. The same program is not compiled again, also after a restart.
+func TestProgramsTooLargeToCompile(t *testing.T) {
+	t.Parallel()
+	own := "\t_ = " + strconv.Quote(rand.Text()) + "\n" // so that nobody has compiled it before
+	large := rig.Program(own + "\ttable := [80 << 20]byte{0: 1, 1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 80<<20 - 1: 7}\n\treturn table[len(call.Args)], nil")
+	m := rig.NewModel(t, rig.Script{"tables.look": {large, rig.Program(own + "\treturn len(call.Args) + 1, nil")}, "tables.again": {large}, "tables.later": {large}})
+	d := rig.Start(t, m)
+	session := d.Session("tables")
+	d.WantValue(d.Call(session, "look", 3), 2, "generated")
+	said := m.LastQuestion().User
+	if !strings.Contains(said, "the program is too large to compile") || !strings.Contains(said, "64 MiB") {
+		t.Errorf("the model reads %s", said)
+	}
+	d.Policy(map[string]any{"guardrail_recovery_budget": 0})
+	d.WantError(d.Call(session, "again", 3), "invalid_code")
+	if n := d.Metric(`recurgent_builds_total{outcome="refused"}`); n != 1 {
+		t.Errorf("it was compiled %v times", n)
+	}
+	d.Restart()
+	d.WantError(d.Call(session, "later", 3), "invalid_code")
+	if n := d.Metric(`recurgent_builds_total{outcome="refused"}`); n != 0 {
+		t.Errorf("after a restart it was compiled %v times", n)
 	}
 }
 

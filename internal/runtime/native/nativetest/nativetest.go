@@ -20,9 +20,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
-// A Pool checks programs and runs tools. sandbox.Pool is one.
+// A Pool runs tools. sandbox.Pool is one.
 type Pool interface {
-	NativeText(ctx context.Context, source string) (string, error)
 	RunTools(ctx context.Context, t wire.Tools) ([]byte, error)
 }
 
@@ -81,7 +80,7 @@ func goEnv(name string) (string, error) {
 // Open returns a builder in the directory of all tests, with the toolchain on PATH. The pool must live as long as the builder is used.
 func Open(p Pool) (*native.Builder, error) {
 	o := native.DefaultOptions()
-	o.Timeout, o.Waited, o.MaxBytes = time.Hour, true, 2<<30 // a busy machine is not a program's fault
+	o.Timeout, o.MaxBytes = time.Hour, 2<<30 // a busy machine is not a program's fault
 	shared, err := Shared()
 	if err != nil {
 		return nil, err
@@ -97,7 +96,7 @@ func Open(p Pool) (*native.Builder, error) {
 		return nil, err
 	}
 	o.Dir, o.Sources = shared[0], os.DirFS(filepath.Join(filepath.Dir(module), "internal", "runtime"))
-	o.Text, o.Run = p.NativeText, p.RunTools
+	o.Run = p.RunTools
 	b, err := native.New(o)
 	if err != nil {
 		return nil, err

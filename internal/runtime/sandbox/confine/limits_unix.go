@@ -22,11 +22,6 @@ func Limits(c *wire.Confinement, scope Scope, layers map[string]string) {
 			faults = append(faults, "limit "+strconv.Itoa(l.Resource)+": "+err.Error())
 		}
 	}
-	if c.Priority != 0 {
-		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, c.Priority); err != nil {
-			faults = append(faults, "priority: "+err.Error())
-		}
-	}
 	if err := hide(scope); err != nil {
 		faults = append(faults, "dumpable: "+err.Error())
 	}

@@ -47,9 +47,6 @@ func Tool(t *wire.Tools, tasks int64) (*wire.Confinement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Background {
-		c.Priority = 19
-	}
 	leave(c, wire.ExecutableFD, confine.Execute)
 	leave(c, wire.ToolDirFD, confine.Read|confine.List)
 	leave(c, wire.ToolOutFD, confine.Read|confine.Write)

@@ -128,9 +128,6 @@ func panicked(p *rt.Panic) *wire.Answer {
 	if p.Line > 0 {
 		message += fmt.Sprintf(" (program.go:%d)", p.Line)
 	}
-	if p.Class == "fatal error" && strings.Contains(message, "stack overflow") {
-		return failed(wire.ErrResourceExhausted, "stack", message, "Use a loop, or bound the depth of the recursion.")
-	}
 	hint := ""
 	for part, h := range panicHints {
 		if strings.Contains(message, part) {

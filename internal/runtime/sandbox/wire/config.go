@@ -51,7 +51,6 @@ func ParseConfig(payload []byte) (*Config, error) {
 type Ready struct {
 	Layers map[string]string // layer → on, or off with the reason
 	Probes map[string]string
-	Engine string // what the canary's engine answers wrongly
 	Build  string // Build of the runner's binary
 }
 
@@ -64,14 +63,13 @@ func (r *Ready) Put(f *Builder) {
 	f.Begin(KindReady)
 	f.PutTexts(r.Layers)
 	f.PutTexts(r.Probes)
-	f.PutString(r.Engine)
 	f.PutString(r.Build)
 }
 
 // ParseReady returns the report. Layers and Probes are nil where nothing is in them.
 func ParseReady(payload []byte) (*Ready, error) {
 	p := Parse(payload)
-	r := &Ready{Layers: p.TakeTexts(), Probes: p.TakeTexts(), Engine: p.TakeText(maxReadyText), Build: p.TakeText(maxReadyText)}
+	r := &Ready{Layers: p.TakeTexts(), Probes: p.TakeTexts(), Build: p.TakeText(maxReadyText)}
 	if !p.End() {
 		return nil, ErrFrame
 	}

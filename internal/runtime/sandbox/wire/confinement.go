@@ -4,7 +4,6 @@ package wire
 // that each process would have to have; package confine applies it.
 type Confinement struct {
 	Limits     []Limit
-	Priority   int               // of the processor, 19 the lowest; 0 leaves it
 	User       int               // that the process must have for layer uid
 	Namespaces map[string]string // the daemon's own, for comparison: what Namespaces returns there
 	Landlock   *Ruleset
@@ -50,7 +49,6 @@ func (c *Confinement) put(f *Builder) {
 		f.PutUint(uint64(l.Resource))
 		f.PutUint(l.Value)
 	}
-	f.PutUint(uint64(c.Priority))
 	f.PutUint(uint64(c.User))
 	f.PutTexts(c.Namespaces)
 	f.PutBytes(c.Filter)
@@ -75,7 +73,7 @@ func takeConfinement(p *Parser) *Confinement {
 	for i := range c.Limits {
 		c.Limits[i] = Limit{int(p.TakeUint()), p.TakeUint()}
 	}
-	c.Priority, c.User, c.Namespaces = int(p.TakeUint()), int(p.TakeUint()), p.TakeTexts()
+	c.User, c.Namespaces = int(p.TakeUint()), p.TakeTexts()
 	c.Filter, c.PID, c.Given = p.TakeBytes(), uint32(p.TakeUint()), p.TakeString()
 	if p.TakeBool() {
 		c.Landlock = &Ruleset{ABI: int(p.TakeUint()), FS: p.TakeFixed(), Net: p.TakeFixed(), Scoped: p.TakeFixed()}

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // A ToolStep is one run of a compiler or linker.
 type ToolStep struct {
@@ -18,8 +21,24 @@ type Tools struct {
 	CPU    int64    // seconds of processor time that each may use
 	File   int64    // bytes of the file that it writes
 	Steps  []ToolStep
+}
 
-	Background bool // they run at the lowest priority
+// Bounds of Tools that a tool can exceed.
+const (
+	BoundCPU    = "processor time"
+	BoundMemory = "memory"
+	BoundFile   = "room for what it writes"
+)
+
+// A ToolLimit is the error of a tool that a bound of its Tools has ended: not the machine, but what it was given to do.
+type ToolLimit struct {
+	Bound string // BoundCPU, BoundMemory or BoundFile
+	Tool  string // its name
+	Most  string // what it may have, with the unit
+}
+
+func (e *ToolLimit) Error() string {
+	return fmt.Sprintf("the program is too large to %s: that needs more %s than the %s that a build may have", e.Tool, e.Bound, e.Most)
 }
 
 // MaxNativeText bounds the text of a program's native form, in bytes.

@@ -46,10 +46,6 @@ func Open() (in *wire.Reader, out io.Writer) {
 	return wire.Pipe()
 }
 
-// EngineTested is not "" in runners of tests, which start hundreds of daemons: their engine is tested where it is made, and not by each canary
-// again. The linker can set it.
-var EngineTested string
-
 // Confine reads the configuration, confines the process, and reports to the daemon that it is ready. The engine is made before, since
 // it may need what confinement forbids.
 func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Engine, error)) (*wire.Config, Engine, error) {
@@ -68,11 +64,6 @@ func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Eng
 	}
 	if cfg.Probe {
 		ready.Probes = map[string]string{}
-	}
-	if e, ok := engine.(interface{ SelfTest() error }); ok && cfg.Probe && EngineTested == "" {
-		if err := e.SelfTest(); err != nil {
-			ready.Engine = wire.BoundText([]byte(err.Error()), 1000)
-		}
 	}
 	// Nothing foreign has been read yet, and nothing is before this returns.
 	confineProcess(cfg, ready)

@@ -11,7 +11,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -21,6 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rewrite"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
@@ -32,14 +33,13 @@ type Bench struct {
 	gate    *gate.Gate
 	dir     string
 
-	mu    sync.Mutex
-	built map[string]*sandbox.Executable // by checksum; guarded by mu
-	count int                            // of executables; guarded by mu
+	built runtimetest.Executables
+	count atomic.Int64 // of executables
 }
 
 // New returns a Bench that keeps its executables in a temporary directory. It shares the go command's cache.
 func New(o sandbox.Options) (b *Bench, err error) {
-	b = &Bench{built: map[string]*sandbox.Executable{}}
+	b = &Bench{}
 	if b.dir, err = os.MkdirTemp("", "compiled"); err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func New(o sandbox.Options) (b *Bench, err error) {
 	}
 	defer func() { _ = at.Close() }() // it was only read
 	bo := native.DefaultOptions()
-	bo.Timeout, bo.Waited, bo.MaxBytes = time.Hour, true, 4<<30
-	bo.Dir, bo.Sources, bo.Text, bo.Run = b.dir, runtime.NativeSources, b.Pool.NativeText, b.Pool.RunTools
+	bo.Timeout, bo.MaxBytes = time.Hour, 4<<30
+	bo.Dir, bo.Sources, bo.Run = b.dir, runtime.NativeSources, b.Pool.RunTools
 	if bo.Key, err = seal.Open(at); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func New(o sandbox.Options) (b *Bench, err error) {
 		return nil, err
 	}
 	b.builder.GoCache = strings.TrimSpace(string(cache))
-	b.Pool.UseCompiler(b)
+	b.Pool.UseCompiler(&b.built)
 	return b, nil
 }
 
@@ -120,8 +120,8 @@ func (b *Bench) build(ctx context.Context, forms []prepared, chosen []int, refus
 	for i, k := range chosen {
 		texts[i] = forms[k].text
 	}
-	x, err := b.builder.BuildMany(ctx, b.name(), texts)
-	if said, ok := errors.AsType[*native.BuildError](err); ok && said.Refused() {
+	path, err := b.builder.BuildMany(ctx, fmt.Sprint("many-", b.count.Add(1)), texts)
+	if said, ok := errors.AsType[*native.BuildError](err); ok && said.Refusal != "" {
 		if len(chosen) == 1 {
 			refused[chosen[0]] = err
 			return nil
@@ -132,19 +132,10 @@ func (b *Bench) build(ctx context.Context, forms []prepared, chosen []int, refus
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for _, k := range chosen {
-		b.built[forms[k].checksum] = &sandbox.Executable{Path: x.Path, Digest: x.Sum, Facts: forms[k].facts}
+		b.built.Add(forms[k].checksum, path, forms[k].facts)
 	}
 	return nil
-}
-
-func (b *Bench) name() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.count++
-	return fmt.Sprintf("many-%d", b.count)
 }
 
 // Run runs a program that was built. The request needs neither program nor owner, and has a role and a method of its own where it names none.
@@ -166,30 +157,4 @@ func (b *Bench) Run(ctx context.Context, source string, req sandbox.Request, hos
 var manyAsOne = regexp.MustCompile(`\btool\d+\.`)
 
 // Forget removes the executables that were built so far.
-func (b *Bench) Forget() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var errs []error
-	for _, x := range b.built {
-		if err := os.Remove(x.Path); !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	clear(b.built)
-	return errors.Join(errs...)
-}
-
-// Find returns the executable that holds the program.
-func (b *Bench) Find(checksum string) (*sandbox.Executable, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.built[checksum], nil
-}
-
-// Compile compiles nothing: Build does.
-func (b *Bench) Compile(context.Context, sandbox.Compilation) (*sandbox.Executable, error) {
-	return nil, errors.New("the program was not built before it ran")
-}
-
-// Engine names the compiler.
-func (b *Bench) Engine() string { return "go" }
+func (b *Bench) Forget() error { return b.built.Clear() }

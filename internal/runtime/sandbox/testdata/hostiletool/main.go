@@ -2,6 +2,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -92,6 +93,22 @@ func main() {
 			time.Sleep(time.Hour)
 		case "threads":
 			threads(1000)
+		case "spin":
+			for {
+			}
+		case "hoard":
+			var all [][]byte
+			for {
+				all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+			}
+		case "exhaust": // as the runtime ends where the system has no memory
+			fmt.Fprintln(os.Stderr, "fatal error: runtime: out of memory")
+			os.Exit(2)
+		case "write":
+			if err := os.WriteFile("out", make([]byte, 1<<20), 0o666); err != nil {
+				fmt.Println(err)
+				os.Exit(2)
+			}
 		case "copy": // what a tool is for
 			data, err := os.ReadFile("source")
 			out, openErr := os.OpenFile("out", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o777)
