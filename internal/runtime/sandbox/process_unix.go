@@ -42,6 +42,15 @@ func peakMemory(s *os.ProcessState) int64 {
 	return int64(usage.Maxrss) * rssUnit
 }
 
+// ownPeak returns the most memory that this process has had resident, in bytes.
+func ownPeak() int64 {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return int64(usage.Maxrss) * rssUnit
+}
+
 // deathSignal names the signal that ended the process: cpu, killed, sys, another one's name, or "" for an exit.
 func deathSignal(s *os.ProcessState, cpuLimit int64) string {
 	if s == nil {

@@ -62,6 +62,7 @@ func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wi
 	if err != nil {
 		return nil, err
 	}
+	floor := max(ownPeak(), t.Memory/3)
 	stop := context.AfterFunc(ctx, func() { r.kill(reasonTools) })
 	defer stop()
 	<-r.gone
@@ -72,12 +73,13 @@ func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wi
 	if ctx.Err() != nil {
 		return said, fmt.Errorf("%s: %w", step.Tool, context.Cause(ctx))
 	}
-	return said, fmt.Errorf("%s: %w", step.Tool, toolEnd(r.state, said, t, filepath.Base(step.Tool)))
+	return said, fmt.Errorf("%s: %w", step.Tool, toolEnd(r.state, said, t, filepath.Base(step.Tool), floor))
 }
 
-// toolEnd says how a tool ended: by a bound of t, or otherwise. Where one has run out of memory before it had a third of its bound, the machine lacks memory.
-func toolEnd(state *os.ProcessState, said []byte, t *wire.Tools, tool string) error {
-	full := peakMemory(state) > t.Memory/3
+// toolEnd says how a tool ended: by a bound of t, or otherwise. Where one has run out of memory and is not known to have had more than floor, a third of its bound, the machine may
+// lack memory. What the kernel says that it had is no less than the daemon's own peak at its start.
+func toolEnd(state *os.ProcessState, said []byte, t *wire.Tools, tool string, floor int64) error {
+	full := peakMemory(state) > floor
 	died := readWords(said).failure(full)
 	switch {
 	case deathSignal(state, t.CPU) == "cpu":

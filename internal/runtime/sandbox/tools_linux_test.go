@@ -75,7 +75,7 @@ func TestToolLimits(t *testing.T) {
 		if does == "spin" {
 			cpu = 1
 		}
-		said, err := p.RunTools(t.Context(), wire.Tools{Dir: t.TempDir(), Memory: 192 << 20, CPU: cpu, File: 64 << 10, Steps: []wire.ToolStep{{Tool: tool, Args: []string{does, "threads"}, Writes: "out"}}})
+		said, err := p.RunTools(t.Context(), wire.Tools{Dir: t.TempDir(), Memory: 192<<20 + ownPeak(), CPU: cpu, File: 64 << 10, Steps: []wire.ToolStep{{Tool: tool, Args: []string{does, "threads"}, Writes: "out"}}})
 		bound, is := errors.AsType[*wire.ToolLimit](err)
 		if err == nil || is != (want != "") || is && bound.Bound != want {
 			t.Errorf("%s: got %v: %.500s", does, err, said)
