@@ -53,13 +53,8 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 	if string(in.ID) == "null" && in.Method == nil && in.Error != nil {
 		in.ID = nil // of a message whose id could not be read
 	}
-	if len(in.ID) > 0 {
-		if kind := in.ID[0]; kind == '"' && utf8.Valid(in.ID) || kind == '-' || kind >= '0' && kind <= '9' {
-			m.id = in.ID
-		}
-		if !identifies(in.ID) {
-			return invalid("id must be a text or a whole number between -2^53 and 2^53")
-		}
+	if len(in.ID) > 0 && !m.identify(in.ID) {
+		return invalid("id must be a text or a whole number between -2^53 and 2^53")
 	}
 	if err != nil || in.Version == nil || *in.Version != "2.0" {
 		return invalid(`jsonrpc must be "2.0"`)
@@ -83,9 +78,9 @@ func faultIn(batch []byte) *jsonrpc.Error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a batch must have messages"}
 	}
 	for i, data := range messages {
-		m, fault := readMessage(data)
-		if m.batch {
-			fault = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message is not a JSON-RPC message: it must be an object"}
+		fault := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message is not a JSON-RPC message: it must be an object"}
+		if data[0] != '[' {
+			_, fault = readMessage(data)
 		}
 		if fault != nil {
 			fault.Message = "message " + strconv.Itoa(i+1) + " of the batch: " + fault.Message
@@ -95,8 +90,12 @@ func faultIn(batch []byte) *jsonrpc.Error {
 	return nil
 }
 
-// identifies reports whether a response comes back with the id: the library reads numbers as float64 and keeps their whole part.
-func identifies(id json.RawMessage) bool {
+// identify keeps an id that is a text or a number, and reports whether a response comes back with it: the library reads numbers as float64 and keeps their
+// whole part.
+func (m *message) identify(id json.RawMessage) bool {
+	if kind := id[0]; kind == '"' && utf8.Valid(id) || kind == '-' || kind >= '0' && kind <= '9' {
+		m.id = id
+	}
 	var read any
 	if json.Unmarshal(id, &read) != nil {
 		return false

@@ -145,6 +145,7 @@ func TestMCPErrorsAreJSONRPC(t *testing.T) {
 		"an id that is no text": {"POST", "{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}", with(ann), 400, -32600, nil},
 		"a list of parameters":  {"POST", `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":[1]}`, with(ann), 400, -32602, 3.0},
 		"what is no message":    {"POST", `[` + list + `, 1]`, with(ann), 400, -32600, nil},
+		"a batch in a batch":    {"POST", `[ [` + list + `]]`, with(ann), 400, -32600, nil},
 		"an empty batch":        {"POST", `[]`, with(ann), 400, -32600, nil},
 		"an id in a batch":      {"POST", `[{"jsonrpc":"2.0","id":1.5,"method":"ping"}]`, with(ann), 400, -32600, nil},
 		"a batch":               {"POST", "[" + list + "]", with(ann, "Mcp-Protocol-Version", legacy), 400, -32600, nil},
