@@ -14,7 +14,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 	limit := q.limit()
 	c := store.CallQuery{
 		Before: q.cursor("call_"), Limit: limit + 1,
-		SessionID: q.text("session_id"), Role: q.text("role"), Method: q.text("method"),
+		SessionID: q.text("session_id"), Role: q.name("role"), Method: q.name("method"),
 		Status:    q.oneOf("status", agent.StatusOK, agent.StatusError, agent.StatusRunning),
 		Source:    q.oneOf("source", agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone),
 		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),

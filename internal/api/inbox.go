@@ -16,7 +16,7 @@ const (
 // listInbox lists what waits for a person's decision.
 func (s *server) listInbox(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	i := operator.InboxQuery{Limit: q.limit(), After: q.text("after"), Kind: q.oneOf("kind", operator.InboxKinds()...), Role: q.text("role"), Method: q.text("method")}
+	i := operator.InboxQuery{Limit: q.limit(), After: q.text("after"), Kind: q.oneOf("kind", operator.InboxKinds()...), Role: q.name("role"), Method: q.name("method")}
 	if err := q.err(); err != nil {
 		return err
 	}

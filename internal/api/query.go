@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // Bounds of limit in lists.
@@ -48,6 +50,9 @@ func (q *query) text(name string) string {
 	}
 	return given[0]
 }
+
+// name reads a role or a method in the form in which names are kept.
+func (q *query) name(name string) string { return agent.NormalForm(q.text(name)) }
 
 func (q *query) oneOf(name string, allowed ...string) string {
 	v := q.text(name)

@@ -156,7 +156,7 @@ func (s *server) getHistory(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	h := store.HistoryQuery{
 		Limit: q.limit(), Scan: maxScanned, Bytes: maxPage, After: q.integer("after", 0, 0, 1<<53), Desc: q.oneOf("order", "asc", "desc") == "desc",
-		Method: q.text("method"), Status: q.oneOf("status", "ok", "error"), Role: q.text("role"),
+		Method: q.name("method"), Status: q.oneOf("status", "ok", "error"), Role: q.name("role"),
 		Since: q.time("since"), Until: q.time("until"),
 	}
 	previews := q.flag("previews")

@@ -10,20 +10,48 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // requestWords occur in hints that say how to change a request.
-var requestWords = regexp.MustCompile(`\b(GET|POST|PUT|PATCH|DELETE) |/v1/|\.\.\./|[Hh]eader|If-Match|Content-Type|the path`)
+var requestWords = lazy.Regexp(`\b(GET|POST|PUT|PATCH|DELETE) |/v1/|\.\.\./|[Hh]eader|If-Match|Content-Type|the path`)
 
-// asCommands puts commands in the place of requests.
-var asCommands = strings.NewReplacer(
-	"GET .../generations lists", "recurgentd tools lineage ROLE METHOD lists",
-	"GET /v1/replicas lists", "recurgentd replicas lists",
-	"GET /v1/maintenance/audit shows", "recurgentd tools audit shows",
-	"POST /v1/maintenance/restore", "recurgentd tools restore",
-	"or PATCH /v1/policy", "or recurgentd policy set",
-	"PUT /v1/namespaces/", "recurgentd namespaces create ",
-)
+// requests are what the daemon calls its operations, each with the command of the same meaning; a request in parentheses that no command makes goes.
+var requests = []struct {
+	said    func() *regexp.Regexp
+	command string
+}{
+	{lazy.Regexp(`GET \.\.\./generations`), "recurgentd tools lineage ROLE METHOD"},
+	{lazy.Regexp(`GET /v1/(replicas|usage)\b`), "recurgentd $1"},
+	{lazy.Regexp(`GET /v1/maintenance/audit\b`), "recurgentd tools audit"},
+	{lazy.Regexp(`POST /v1/maintenance/audit/(\w+)/undo`), "recurgentd tools undo $1"},
+	{lazy.Regexp(`POST /v1/maintenance/restore\b`), "recurgentd tools restore"},
+	{lazy.Regexp(`POST /v1/recommendations/(\w+)/(apply|dismiss) \{"undo": true\}`), "recurgentd recommend --$2 $1 --undo"},
+	{lazy.Regexp(`GET /v1/policy\b`), "recurgentd policy get"},
+	{lazy.Regexp(`PATCH /v1/policy\b`), "recurgentd policy set"},
+	{lazy.Regexp(`PUT /v1/namespaces/`), "recurgentd namespaces create "},
+	{lazy.Regexp(`GET /v1/namespaces\b`), "recurgentd namespaces list"},
+	{lazy.Regexp(`PUT /v1/connections/\{name\}`), "recurgentd connections put"},
+	{lazy.Regexp(`GET /v1/calls/(call_\w+) has its outcome`), "recurgentd why $1 has its outcome"},
+	{lazy.Regexp(`GET /v1/calls\b`), "recurgentd tools decisions"},
+	{lazy.Regexp(`DELETE /v1/calls/(call_\w+)/verdict`), "recurgentd verdict $1 --drop"},
+	{lazy.Regexp(`POST /v1/calls/(call_\w+)/verdict`), "recurgentd right $1, or recurgentd wrong $1"},
+	{lazy.Regexp(`DELETE /v1/calls/\{id\}/verdict`), "recurgentd verdict --drop"},
+	{lazy.Regexp(`PUT /v1/tools/[^/ ]+/methods/[^/ ]+/examples`), "recurgentd tools examples put"},
+	{lazy.Regexp(`DELETE /v1/[^ ]+, recurgentd`), "recurgentd"},
+	{lazy.Regexp(` \((?:GET|POST|PUT|PATCH|DELETE) [^ )]+\)`), ""},
+}
+
+// asCommands puts commands in the place of the requests in a text of the daemon.
+func asCommands(text string) string {
+	if !requestWords().MatchString(text) {
+		return text
+	}
+	for _, r := range requests {
+		text = r.said().ReplaceAllString(text, r.command)
+	}
+	return text
+}
 
 // inCommands gives a refusal of the daemon the hint that the person at this command can follow: the daemon's own speak of requests.
 func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
@@ -42,7 +70,8 @@ func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
 		}
 		r.Hint = cmp.Or(whatThereIs(cmd), r.Hint)
 	}
-	if r.Hint = asCommands.Replace(r.Hint); requestWords.MatchString(r.Hint) {
+	r.Detail = asCommands(r.Detail)
+	if r.Hint = asCommands(r.Hint); requestWords().MatchString(r.Hint) {
 		r.Hint = ""
 	}
 	return err

@@ -281,7 +281,7 @@ func (t *errand) audit(principal, format string) error {
 			return err
 		}
 		for _, e := range page.Data {
-			rows = append(rows, []string{e.Timestamp, e.Actor, e.Action, e.Target, e.Reason, e.Undo})
+			rows = append(rows, []string{e.Timestamp, e.Actor, e.Action, e.Target, e.Reason, asCommands(e.Undo)})
 		}
 		if page.Next == "" {
 			break

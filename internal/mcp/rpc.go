@@ -3,7 +3,11 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -37,7 +41,7 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 		return m, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the message is not JSON: " + err.Error()}
 	}
 	if m.batch = data[0] == '['; m.batch {
-		return m, nil
+		return m, faultIn(data)
 	}
 	invalid := func(why string) (message, *jsonrpc.Error) {
 		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message is not a JSON-RPC message: " + why}
@@ -49,13 +53,8 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 	if string(in.ID) == "null" && in.Method == nil && in.Error != nil {
 		in.ID = nil // of a message whose id could not be read
 	}
-	if len(in.ID) > 0 {
-		var text string
-		var number json.Number
-		if json.Unmarshal(in.ID, &text) != nil && json.Unmarshal(in.ID, &number) != nil || string(in.ID) == "null" {
-			return invalid("id must be a text or a number")
-		}
-		m.id = in.ID
+	if len(in.ID) > 0 && !m.identify(in.ID) {
+		return invalid("id must be a text or a whole number between -2^53 and 2^53")
 	}
 	if err != nil || in.Version == nil || *in.Version != "2.0" {
 		return invalid(`jsonrpc must be "2.0"`)
@@ -66,8 +65,48 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 	case in.Method == nil || json.Unmarshal(in.Method, &m.method) != nil || m.method == "":
 		return invalid("method must be a text")
 	}
-	m.params = in.Params
+	if m.params = in.Params; len(m.params) > 0 && m.params[0] != '{' && string(m.params) != "null" {
+		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params must be an object"}
+	}
 	return m, nil
+}
+
+// faultIn returns the first fault of the messages of a batch.
+func faultIn(batch []byte) *jsonrpc.Error {
+	var messages []json.RawMessage
+	if json.Unmarshal(batch, &messages) != nil || len(messages) == 0 {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a batch must have messages"}
+	}
+	for i, data := range messages {
+		fault := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message is not a JSON-RPC message: it must be an object"}
+		if data[0] != '[' {
+			_, fault = readMessage(data)
+		}
+		if fault != nil {
+			fault.Message = "message " + strconv.Itoa(i+1) + " of the batch: " + fault.Message
+			return fault
+		}
+	}
+	return nil
+}
+
+// identify keeps an id that is a text or a number, and reports whether a response comes back with it: the library reads numbers as float64 and keeps their
+// whole part.
+func (m *message) identify(id json.RawMessage) bool {
+	if kind := id[0]; kind == '"' && utf8.Valid(id) || kind == '-' || kind >= '0' && kind <= '9' {
+		m.id = id
+	}
+	var read any
+	if json.Unmarshal(id, &read) != nil {
+		return false
+	}
+	switch v := read.(type) {
+	case string:
+		return !strings.ContainsRune(v, utf8.RuneError) // which stands for what is no text
+	case float64:
+		return v == math.Trunc(v) && math.Abs(v) < 1<<53
+	}
+	return false
 }
 
 // errorMessage is the response that has the error; a nil id is null.

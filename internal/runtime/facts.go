@@ -43,18 +43,24 @@ func (c *opened) dispatch() bool { return slices.Contains(c.policy.DispatchMetho
 
 // baked reports whether a scalar of the arguments stands in the code as a literal.
 func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
-	all := make(map[string]bool, len(literals))
+	all := make(map[any]bool, len(literals))
 	for _, l := range literals {
-		all[l] = true
+		all[scalar(json.RawMessage(l))] = true
 	}
 	return slices.ContainsFunc(args, func(a json.RawMessage) bool { return bakedValue(all, a, 0) }) || bakedValue(all, kwargs, 0)
 }
 
-func bakedValue(literals map[string]bool, raw json.RawMessage, depth int) bool {
+// scalar returns what the JSON of a text or a number says: one value has many spellings.
+func scalar(raw json.RawMessage) (v any) {
+	_ = json.Unmarshal(raw, &v) // what is not read equals nothing
+	return v
+}
+
+func bakedValue(literals map[any]bool, raw json.RawMessage, depth int) bool {
 	const deepest = 4
 	switch kind := agent.Kind(raw); {
 	case kind == "string" || kind == "number":
-		return literals[string(raw)]
+		return literals[scalar(raw)]
 	case depth == deepest:
 		return false
 	case kind == "array":

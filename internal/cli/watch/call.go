@@ -114,7 +114,7 @@ func (f *Filter) fields() []struct {
 
 // Matches compares role, method and status as a whole, and ids by their prefix, so that part of an id is enough.
 func (f Filter) Matches(w *Call) bool {
-	whole := func(want, is string) bool { return want == "" || want == is }
+	whole := func(want, is string) bool { return want == "" || agent.NormalForm(want) == is }
 	return whole(f.Role, w.Role) && whole(f.Method, w.Method) && whole(f.Status, w.Status) && strings.HasPrefix(w.Trace, f.Trace) && strings.HasPrefix(w.Session, f.Session)
 }
 

@@ -123,7 +123,7 @@ func TestCatalog(t *testing.T) {
 		t.Error("a call changed the list")
 	}
 	s.purpose("calculator", "arithmetic")
-	if tool, err = s.Find(t.Context(), anybody, "calculator__mul"); err != nil || tool.Description != "calculator.mul, of calculator. Described by a language model, parameters included: arithmetic" {
+	if tool, err = s.Find(t.Context(), anybody, "calculator__mul"); err != nil || tool.Description != "calculator.mul, of calculator. What it takes is not known. It has no effects. Described by a language model, parameters included: arithmetic" {
 		t.Errorf("mul: %+v, %v", tool, err)
 	}
 	if now, _ := s.Revision(t.Context()); now == before {

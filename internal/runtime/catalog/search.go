@@ -65,7 +65,7 @@ func score(t *Tool, asked []string) (sum int) {
 	return sum
 }
 
-// words splits text at everything that is neither a letter nor a digit, in lower case.
+// words splits text at everything that is neither a letter with its marks nor a digit, in lower case and in the form in which names are kept.
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(agent.NormalForm(text)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) })
 }

@@ -133,15 +133,19 @@ func (t *Tool) describedBy(x text) string {
 	if x.ofRole {
 		title += ", of " + agent.Identifier(t.Role)
 	}
+	known := ""
+	if x.words == "" || x.ofRole { // nobody described the method
+		known = ". " + t.known()
+	}
 	switch {
 	case x.byModel:
-		return title + ". Described by a language model, parameters included: " + agent.OneLine(x.words, maxText)
+		return strings.TrimSuffix(title+known, ".") + ". Described by a language model, parameters included: " + agent.OneLine(x.words, maxText)
+	case x.ofRole:
+		title += ": " + strings.TrimSuffix(agent.OneLine(x.words, maxDescription/2), ".")
 	case x.words != "":
 		title += ": " + x.words
 	}
-	if x.words == "" {
-		title += ". " + t.known()
-	}
+	title += known
 	const ofParameters = ". A language model described the parameters."
 	if t.texts {
 		return strings.TrimSuffix(agent.OneLine(title, maxDescription-len(ofParameters)), ".") + ofParameters

@@ -263,18 +263,27 @@ func (ff *factFinder) literal(lit *ast.BasicLit) {
 		return
 	}
 	v := constant.MakeFromLiteral(lit.Value, lit.Kind, 0)
-	var text []byte
+	text := ""
 	switch v.Kind() {
 	case constant.String:
 		if s := constant.StringVal(v); len(s) <= maxLiteralBytes {
-			text, _ = json.Marshal(s)
+			text = spelled(s)
 		}
 	case constant.Int, constant.Float:
 		if f, _ := constant.Float64Val(v); lit.Kind != token.CHAR {
-			text, _ = json.Marshal(f)
+			text = spelled(f)
 		}
 	}
-	if len(text) > 0 && len(text) <= maxLiteralBytes {
-		ff.literals[string(text)] = true
+	if text != "" && len(text) <= maxLiteralBytes {
+		ff.literals[text] = true
 	}
+}
+
+// spelled is the JSON of a text or a number; "" for a number that has none.
+func spelled(v any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // an infinity has none
+	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -185,7 +185,7 @@ func TestFacts(t *testing.T) {
 		want         Facts
 	}{
 		{"nothing", program("", "// call.History() call.Fetch\n", "_ = \"call.History() csv xml <title>\""),
-			Facts{Imports: []string{"recurgent"}, Literals: []string{`"call.History() csv xml \u003ctitle\u003e"`}}},
+			Facts{Imports: []string{"recurgent"}, Literals: []string{`"call.History() csv xml <title>"`}}},
 		{"args", program("", "", "_ = call.Arg(0, \"name\")"), Facts{Imports: []string{"recurgent"}, UsesArgs: true}},
 		{"kwargs", program("", "", "_ = call.Kwargs[\"q\"]"), Facts{Imports: []string{"recurgent"}, UsesArgs: true, Literals: []string{`"q"`}}},
 		{"bound", program("", "", "var in struct{ A int `json:\"a\"` }\n_ = call.Bind(&in)"), Facts{Imports: []string{"recurgent"}, UsesArgs: true}},

@@ -85,17 +85,20 @@ func newRow(r *role, tool *agent.Tool, c price, stale Stale) *row {
 		add(name)
 		add(tool.Methods[name].Purpose)
 	}
-	return &row{tool: tool, health: h, text: lower(b.String()), cost: c}
+	return &row{tool: tool, health: h, text: clipped(searched(b.String())), cost: c}
 }
 
-func lower(s string) string {
+// searched is a text in the form in which searches compare.
+func searched(s string) string { return strings.ToLower(agent.NormalForm(s)) }
+
+func clipped(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]
 		for !utf8.ValidString(s) && len(s) > maxText-utf8.UTFMax {
 			s = s[:len(s)-1]
 		}
 	}
-	return strings.ToLower(s)
+	return s
 }
 
 // lists are the registered tools, in each order.
@@ -187,7 +190,7 @@ func (o *Overview) Tools(ctx context.Context, q Query) (tools []Tool, next strin
 	if list == nil {
 		return nil, "", errors.New("overview: no order " + q.Sort)
 	}
-	words := strings.Fields(strings.ToLower(q.Words))
+	words := strings.Fields(searched(q.Words))
 	slices.Sort(words)
 	words = slices.Compact(words)
 	var last *row

@@ -118,10 +118,24 @@ func TestOpsClientTests(t *testing.T) {
 // The blocks of a client's README run as they stand there, one after the other.
 func TestOpsReadmes(t *testing.T) {
 	for name, c := range map[string]struct {
-		fence   string
-		command []string
+		fence string
+		run   func(t *testing.T, url, program string) string
+		end   string
 	}{
-		"python": {"```python\n", []string{"python3", "-c"}},
+		"python": {"```python\n", func(t *testing.T, url, program string) string {
+			return run(t, url, "clients/python", "python3", "-c", program)
+		}, "counter\ntext tools\n"},
+		"typescript": {"```ts\n", func(t *testing.T, url, program string) string {
+			dir := builtTypeScript(t)
+			files(t, dir, map[string]string{"main.mjs": program})
+			if err := os.Mkdir(dir+"/node_modules", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("..", dir+"/node_modules/recurgent"); err != nil {
+				t.Fatal(err)
+			}
+			return run(t, url, dir, "node", "main.mjs")
+		}, "calculator\ncounter\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(rig.Root() + "/clients/" + name + "/README.md")
@@ -135,8 +149,7 @@ func TestOpsReadmes(t *testing.T) {
 			}
 			title := rig.Program("\treturn strings.ToTitle(call.Args[0].(string)), nil", "strings")
 			d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "counter.increment": {rig.ProgIncrement}, "text tools.to title case": {title}}))
-			out := run(t, d.URL, "clients/"+name, append(c.command, program)...)
-			if !strings.Contains(out, "call.finished") || !strings.HasSuffix(out, "counter\ntext tools\n") {
+			if out := c.run(t, d.URL, program); !strings.Contains(out, "call.finished") || !strings.HasSuffix(out, c.end) {
 				t.Errorf("it printed\n%s", out)
 			}
 		})

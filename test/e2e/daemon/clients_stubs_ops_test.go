@@ -68,13 +68,20 @@ func TestOpsStubs(t *testing.T) {
 	})
 }
 
-// The client for TypeScript passes its tests, and calls through its wrappers.
-func TestOpsTypeScriptClient(t *testing.T) {
+// builtTypeScript is a directory with the client for TypeScript, built.
+func builtTypeScript(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(rig.Root()+"/clients/typescript")); err != nil {
 		t.Fatal(err)
 	}
 	run(t, "", dir, rig.Root()+"/.cache/npm-typescript/node_modules/.bin/tsc", "-p", ".")
+	return dir
+}
+
+// The client for TypeScript passes its tests, and calls through its wrappers.
+func TestOpsTypeScriptClient(t *testing.T) {
+	dir := builtTypeScript(t)
 	run(t, "", dir, "node", "--test", "test/client.test.js")
 	d := withToken(t)
 	out := run(t, d.URL, dir, "node", "test/daemon.js")

@@ -57,6 +57,7 @@ func TestHintsAreCommands(t *testing.T) {
 		{[]string{"call", "a", "b", "--session", "none"}, "recurgentd call without --session"},
 		{[]string{"tools", "undo", "aud_06gzqwq081srb0e6zx42fm96t6"}, "recurgentd tools audit"},
 		{[]string{"tools", "list", "--url", d.URL + "/v1"}, "without /v1"},
+		{[]string{"policy", "set", "fetches_per_cal=1"}, "recurgentd policy get lists them"},
 	} {
 		_, errs, code := d.Client(c.args...)
 		if code != 3 || !strings.Contains(errs, c.want) || regexp.MustCompile(`GET |POST |the path`).MatchString(errs) {

@@ -56,6 +56,21 @@ func TestNamesHaveOneForm(t *testing.T) {
 	if names != 1 || len(m.Requests()) != 2 {
 		t.Errorf("%d roles, %d requests to the model; want one role, and a request for each method", names, len(m.Requests()))
 	}
+	namesAreFound(t, d, s, agent)
+}
+
+// namesAreFound looks for what bears the composed name by the decomposed one, in each list that a name narrows.
+func namesAreFound(t *testing.T, d *rig.Daemon, session string, agent *mcpClient) {
+	t.Helper()
+	for _, list := range []string{"/v1/calls?role=", "/v1/calls?method=", "/v1/tools?q=", "/v1/sessions/" + session + "/history?method="} {
+		if found := d.List(list + url.QueryEscape(decomposed)); len(found) == 0 || len(found) != len(d.List(list+url.QueryEscape(composed))) {
+			t.Errorf("%s finds %v", list, found)
+		}
+	}
+	if r := agent.call("find_tools", object{"query": decomposed}, nil); r.IsError || !strings.Contains(r.text, composed) {
+		t.Errorf("find_tools: %s", r.text)
+	}
+	d.Expect(0, []string{composed}, "tools", "list", "--query", decomposed)
 }
 
 // White space at the ends of a name is refused wherever it comes from, in words that say so.

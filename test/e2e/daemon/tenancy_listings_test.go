@@ -201,7 +201,7 @@ func TestListingsAreData(t *testing.T) {
 		t.Errorf("described as %q, want %q", sent.Description, want)
 	}
 	greet := tools[slices.IndexFunc(tools, func(x *mcp.Tool) bool { return x.Name == "clerk__greet" })]
-	if greet.Description != "clerk.greet, of clerk: greets people" {
+	if !strings.HasPrefix(greet.Description, "clerk.greet, of clerk: greets people. It takes ") {
 		t.Errorf("what a person said is shown as %q", greet.Description)
 	}
 	for _, got := range []string{text(t, sent), string(ben.Send("GET", "/v1/tools?format=openai", nil, nil).Body)} {

@@ -79,7 +79,7 @@ function Evidence({ of }) {
   const hosts = e.named_hosts && [...new Set([...(e.did?.hosts || []), ...e.named_hosts])].join(', ');
   return html`<${Facts} of=${[
       ['What it does', e.trigger !== undefined && e.summary],
-      ['Called as', e.signature && html`<code>${e.signature}</code>${e.signature.endsWith('(...)') && html`<${LastCall} of=${of} />`}`],
+      ['Called as', e.signature && html`<code>${e.signature}</code>${/\(\.{3}\)( -> .*)?$/.test(e.signature) && html`<${LastCall} of=${of} />`}`],
       ['Program', e.generation && html`<a href=${toMethod(of.role, of.method, { tab: 'generations', generation: e.generation })}>${e.generation}</a>${e.parent ? html` <span class="quiet">after ${e.parent}</span>` : null}${e.trigger ? html` <span class="quiet">${words(e.trigger)}</span>` : null}`],
       ['Answers now', e.answers_now],
       ['Changed', e.changed_answers > 0 && `${e.changed_answers} earlier answers`],

@@ -23,7 +23,7 @@ const POLL = 2000; // ms between looks at what runs, while the page is visible
 export function filter(q) {
   const dot = q.q ? q.q.lastIndexOf('.') : -1;
   const [role, method] = dot < 0 ? [q.q || q.role, q.method] : [q.q.slice(0, dot), q.q.slice(dot + 1)];
-  return { session_id: q.session, role: role || undefined, method: method || undefined, status: q.status, source: q.source, error_type: q.error, weak_success: q.weak };
+  return { session_id: q.session, role: role?.normalize() || undefined, method: method?.normalize() || undefined, status: q.status, source: q.source, error_type: q.error, weak_success: q.weak };
 }
 
 /** keeps says whether a call that was streamed passes the filter. @param {any} c @param {ReturnType<typeof filter>} f */

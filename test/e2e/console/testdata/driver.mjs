@@ -42,7 +42,7 @@ const own = {
     page.hosts = [];
     page.questions = [];
     page.on('dialog', (d) => (page.questions.push(d.type()), d.accept().catch(() => {})));
-    page.on('pageerror', (e) => /^Content-Security-Policy: /.test(e.stack || `${e.name}: ${e.message}`) || page.faults.push(e.stack || e.message)); // so Firefox reports what it refused to frames; of the page itself there are events
+    page.on('pageerror', (e) => /^(Content-Security-Policy: |downloadable font: .*: content blocked )/s.test(e.stack || `${e.name}: ${e.message}`) || page.faults.push(e.stack || e.message)); // so Firefox reports what it refused to frames; of the page itself there are events
     page.on('request', (r) => page.hosts.push(new URL(r.url()).host));
     pages[name] = page;
   },
