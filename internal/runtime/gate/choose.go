@@ -14,28 +14,25 @@ import (
 // WhyNotYaegi returns the first thing in the program that keeps it from yaegi; "" when yaegi runs it. Everything that a program is made of must be in the tables of
 // choose_plain.go and choose_loops.go. What is there the differential tests of gate/yaegi prove; what nobody has tried is not there.
 func WhyNotYaegi(p *Program) string {
-	u := p.Units[len(p.Units)-1]
-	c := &chooser{info: u.Info, pkg: u.Pkg, rules: map[reflect.Type]rule{}, inTurn: map[*ast.CallExpr]bool{}}
+	c := &chooser{info: p.Info, pkg: p.Pkg, rules: map[reflect.Type]rule{}, inTurn: map[*ast.CallExpr]bool{}}
 	for _, r := range append(plain(), loops()...) {
 		c.rules[r.kind] = r
 	}
-	for _, imp := range u.Pkg.Imports() {
+	for _, imp := range p.Pkg.Imports() {
 		if !slices.Contains(allow.Interpreted(), allow.SeenPath(imp.Path())) {
 			return "package " + imp.Path()
 		}
 	}
-	for _, f := range u.Files {
-		if f.Name.Name != "tool" {
-			return "another package name"
-		}
-		c.changing = changingFunctions(u.Info, f)
-		for _, d := range f.Decls {
-			c.fun = nil
-			ast.Inspect(d, c.visit)
-		}
-		if c.why == "" && recursive(u.Info, f) {
-			return "recursion" // whose depth nothing bounds
-		}
+	if p.File.Name.Name != "tool" {
+		return "another package name"
+	}
+	c.changing = changingFunctions(p.Info, p.File)
+	for _, d := range p.File.Decls {
+		c.fun = nil
+		ast.Inspect(d, c.visit)
+	}
+	if c.why == "" && recursive(p.Info, p.File) {
+		return "recursion" // whose depth nothing bounds
 	}
 	return c.why
 }

@@ -85,14 +85,6 @@ func (c *check) packageFor(name string, sels map[string]bool) string {
 }
 
 func (c *check) hasAll(p allow.Package, sels map[string]bool) bool {
-	if p.Source {
-		for s := range sels {
-			if !slices.ContainsFunc(c.gate.lib.decls(p.Path), func(d genericDecl) bool { return slices.Contains(d.Names, s) }) {
-				return false
-			}
-		}
-		return true
-	}
 	pkg, err := c.gate.lib.load(p.Path)
 	if err != nil {
 		return false

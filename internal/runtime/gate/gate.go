@@ -125,8 +125,6 @@ type check struct {
 	source  string
 	fset    *token.FileSet
 	file    *ast.File
-	local   map[string]Unit // generic packages of this program
-	order   []string
 	info    *types.Info
 	pkg     *types.Package
 	errs    []types.Error
@@ -162,21 +160,12 @@ func (c *check) run() (p *Program, r *Refusal) {
 	if r := c.selectorPolicy(); r != nil {
 		return nil, r
 	}
-	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), Residue: c.residue}
+	p = &Program{Source: c.source, Fset: c.fset, Pkg: c.pkg, Info: c.info, File: c.file, Facts: c.facts(), Residue: c.residue}
 	p.Facts.Interface = c.inputs
 	p.Facts.Hosts, p.Facts.Writes, p.Facts.Tools = c.outside.Hosts, c.outside.Writes, c.outside.Tools
 	for _, e := range c.unused {
 		p.Unused = append(p.Unused, e.Pos)
 	}
-	for _, path := range whole {
-		if u, ok := c.gate.lib.units[path]; ok {
-			p.Units = append(p.Units, u)
-		}
-	}
-	for _, path := range c.order {
-		p.Units = append(p.Units, c.local[path])
-	}
-	p.Units = append(p.Units, Unit{Pkg: c.pkg, Info: c.info, Files: []*ast.File{c.file}})
 	return p, nil
 }
 

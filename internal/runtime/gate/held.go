@@ -188,10 +188,7 @@ func (l *library) names(obj *types.TypeName) bool {
 func (l *library) aliased(obj *types.TypeName) bool {
 	if l.aliases == nil {
 		l.aliases = map[*types.TypeName]bool{}
-		for path, p := range l.allowed {
-			if p.Source {
-				continue
-			}
+		for path := range l.allowed {
 			pkg, err := l.load(path)
 			if err != nil {
 				continue // nothing of it can be named then

@@ -13,20 +13,14 @@ type Program struct {
 	Source string // the text that was checked: the model's own, with imports repaired
 	Facts  Facts
 
-	// The program's own package last, before it the packages that it uses from source.
-	Fset  *token.FileSet
-	Units []Unit
+	Fset *token.FileSet
+	Pkg  *types.Package
+	Info *types.Info
+	File *ast.File // its syntax
 
 	Unused []token.Pos // where variables are declared that nothing uses
 
 	Residue bool // a run may leave something in the state of other packages, so that its process must run nothing afterwards
-}
-
-// A Unit is one type-checked package with its syntax.
-type Unit struct {
-	Pkg   *types.Package
-	Info  *types.Info
-	Files []*ast.File
 }
 
 // What the gate says of a program is in a package of its own, for those who may read it but not parse.

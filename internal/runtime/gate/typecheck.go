@@ -5,8 +5,6 @@ import (
 	"go/ast"
 	"go/types"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
@@ -17,10 +15,6 @@ import (
 
 // check type-checks the program against the packages that it imports.
 func (c *check) check() *Refusal {
-	c.local = map[string]Unit{}
-	if r := c.generics(); r != nil {
-		return r
-	}
 	c.typeCheck()
 	if len(c.errs) == 0 && len(c.unused) > 0 && len(c.info.Instances) > 0 {
 		// Any error, even of an unused variable, keeps go/types from looking for generic functions that instantiate
@@ -47,26 +41,10 @@ func (c *check) check() *Refusal {
 	return nil
 }
 
-// generics has a library that suits the program if it imports packages that are compiled from source.
-func (c *check) generics() *Refusal {
-	for _, spec := range c.file.Imports {
-		if path, _ := strconv.Unquote(spec.Path.Value); !c.gate.lib.allowed[path].Source {
-			continue
-		}
-		lib, err := c.gate.lib.withIter()
-		if err != nil {
-			return &Refusal{Type: InvalidCode, Message: err.Error()}
-		}
-		c.gate.lib = lib
-		break
-	}
-	return nil
-}
-
 func (c *check) typeCheck() {
 	c.info, c.errs, c.unused = newInfo(), nil, nil
 	conf := types.Config{
-		Importer: importerFunc(c.load), Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goversion.Name,
+		Importer: importerFunc(c.gate.lib.load), Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goversion.Name,
 		DisableUnusedImportCheck: true,
 		Error: func(err error) {
 			var te types.Error
@@ -94,46 +72,4 @@ func (c *check) typeErrors() {
 	if len(c.errs) > 0 && len(c.faults) == 0 {
 		c.fault(InvalidCode, c.errs[0].Pos, plainMessage(c.errs[0]), "")
 	}
-}
-
-// load imports for the type checker: a generic package with just what the program uses of it, any other from the library.
-func (c *check) load(path string) (*types.Package, error) {
-	lib := c.gate.lib
-	if !lib.allowed[path].Source || slices.Contains(whole, path) {
-		return lib.load(path)
-	}
-	if u, ok := c.local[path]; ok {
-		return u.Pkg, nil
-	}
-	u, err := lib.checkGeneric(c.fset, path, lib.source(path, c.usedNames(path)), importerFunc(c.load))
-	if err != nil {
-		return nil, err
-	}
-	c.local[path] = u
-	c.order = append(c.order, path)
-	return u.Pkg, nil
-}
-
-// usedNames returns the names by which the program selects from a package.
-func (c *check) usedNames(path string) map[string]bool {
-	names := map[string]bool{}
-	local := map[string]bool{}
-	for _, spec := range c.file.Imports {
-		if p, _ := strconv.Unquote(spec.Path.Value); p == path {
-			if spec.Name != nil {
-				local[spec.Name.Name] = true
-			} else {
-				local[c.gate.lib.allowed[path].Name()] = true
-			}
-		}
-	}
-	ast.Inspect(c.file, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok {
-			if x, ok := s.X.(*ast.Ident); ok && local[x.Name] {
-				names[s.Sel.Name] = true
-			}
-		}
-		return true
-	})
-	return names
 }

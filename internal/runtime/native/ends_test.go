@@ -27,7 +27,7 @@ var ends = map[string]struct{ body, end, said string }{
 	"cycle":      {"m := map[string]any{}\n\tm[\"m\"] = m\n\treturn m, nil", "non_serializable_result/", "cycle"},
 	"a failure":  {"return nil, recurgent.Fail(\"low_utility\", \"no use\")", "authored low_utility", "no use"},
 	"may pass":   {"return nil, fmt.Errorf(\"not now: %w\", recurgent.FailRetriable(\"closed\", \"opens at eight\"))", "retriable closed", "opens at eight"},
-	"in context": {"call.Context[\"f\"] = func() {}\n\treturn 1, nil", "non_serializable_result/", "func()"},
+	"in context": {"call.Context[\"f\"] = func() {}\n\treturn 1, nil", "non_serializable_result/context", "func()"},
 	"fetched":    {"var before = call.Depth\n\tcall.Fetch(\"http://127.0.0.1/\")\n\treturn before, recurgent.Fail(\"x\", \"y\")", "authored x", "y"},
 }
 

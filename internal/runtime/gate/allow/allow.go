@@ -45,7 +45,6 @@ type Package struct {
 	Hidden  []string // exported names that programs do not see
 	Useless []string // exported names that programs do not see either, because they serve packages that are not allowed: not worth a word in a prompt
 	Only    []string // when not empty, the only names that they see
-	Source  bool     // type-checked and compiled from source for each program, because it is generic
 }
 
 // Name returns the name by which the package is used.
@@ -72,7 +71,7 @@ func Packages() []Package { return packages }
 // packages is data without code to make it: each runner starts with it. It is sorted by path.
 var packages = []Package{
 	{Path: "bufio"}, {Path: "bytes"},
-	{Path: "cmp", Source: true},
+	{Path: "cmp"},
 	{Path: "compress/gzip"}, {Path: "container/heap"}, {Path: "container/list"}, {Path: "container/ring"}, {Path: "crypto/hmac"}, {Path: "crypto/md5"},
 	{Path: "crypto/rand", Only: []string{"Int", "Read", "Reader", "Text"}},
 	{Path: "crypto/sha1"}, {Path: "crypto/sha256"}, {Path: "crypto/sha512"}, {Path: "crypto/subtle"}, {Path: "encoding"}, {Path: "encoding/ascii85"},
@@ -84,12 +83,12 @@ var packages = []Package{
 		"UnmarshalArrayFromAnyLength"}},
 	{Path: "encoding/pem"}, {Path: "encoding/xml"}, {Path: "errors"}, {Path: "fmt"}, {Path: "hash"}, {Path: "hash/adler32"}, {Path: "hash/crc32"},
 	{Path: "hash/crc64"}, {Path: "hash/fnv"},
-	{Path: "hash/maphash", Source: true},
+	{Path: "hash/maphash"},
 	{Path: "html"}, {Path: "index/suffixarray"},
 	// A pipe needs two goroutines.
 	{Path: "io", Hidden: []string{"Pipe", "PipeReader", "PipeWriter"}},
-	{Path: "iter", Source: true},
-	{Path: "maps", Source: true},
+	{Path: "iter"},
+	{Path: "maps"},
 	{Path: "math"}, {Path: "math/big"}, {Path: "math/bits"}, {Path: "math/cmplx"},
 	{Path: "math/rand", Hidden: []string{"Seed"}},
 	{Path: "math/rand/v2"}, {Path: "mime/quotedprintable"}, {Path: "net/netip"}, {Path: "net/url"}, {Path: "path"},
@@ -97,7 +96,7 @@ var packages = []Package{
 	{Path: Page},
 	{Path: "reflect", Only: []string{"DeepEqual"}},
 	{Path: "regexp"}, {Path: "regexp/syntax"},
-	{Path: "slices", Source: true},
+	{Path: "slices"},
 	{Path: "sort"}, {Path: "strconv"}, {Path: "strings"}, {Path: "text/scanner"}, {Path: "text/tabwriter"},
 	// Timers run code of their own or send the real time.
 	{Path: "time", Hidden: []string{"AfterFunc", "Tick", "NewTicker", "Ticker", "NewTimer", "Timer", "After"}},

@@ -10,8 +10,3 @@ import _ "embed"
 //
 //go:embed go127.bin
 var Packages string
-
-// Generic is the declarations of the generic packages as JSON, in the same way.
-//
-//go:embed go127.txt
-var Generic string

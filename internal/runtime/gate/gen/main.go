@@ -1,5 +1,5 @@
 // Command gen generates what the gate embeds, from the list in package allow and the Go toolchain that runs it: export
-// data of the allowed packages, the source of the generic ones, and the symbol tables of those that yaegi runs. Each Go version has
+// data of the allowed packages, and the symbol tables of those that yaegi runs. Each Go version has
 // its own files. Run make generate, which runs gen with every known version, whenever the list or the versions change.
 package main
 
@@ -47,9 +47,6 @@ func generate(dir string) error {
 		if err != nil {
 			return err
 		}
-		if p.Source {
-			continue
-		}
 		var out bytes.Buffer
 		// An empty file set leaves positions out: they are paths of this machine.
 		if err := gcexportdata.Write(&out, token.NewFileSet(), pkg); err != nil {
@@ -67,10 +64,7 @@ func generate(dir string) error {
 	if err := writeSource(filepath.Join(dir, "exports", "z_"+tag()+".go"), exportsSource()); err != nil {
 		return err
 	}
-	if err := writeSource(filepath.Join(dir, "symbols", "z_"+tag()+".go"), tables.source()); err != nil {
-		return err
-	}
-	return writeGeneric(dir)
+	return writeSource(filepath.Join(dir, "symbols", "z_"+tag()+".go"), tables.source())
 }
 
 // tag names the files of this Go version.
@@ -88,11 +82,6 @@ func exportsSource() string {
 //
 //go:embed ` + tag() + `.bin
 var Packages string
-
-// Generic is the declarations of the generic packages as JSON, in the same way.
-//
-//go:embed ` + tag() + `.txt
-var Generic string
 `
 }
 

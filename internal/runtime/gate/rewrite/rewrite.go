@@ -48,8 +48,7 @@ func (u Unsupported) Error() string { return "the program cannot be compiled: " 
 // Text returns the text of a program, whose syntax tree it changes, and the error is Unsupported. source is the program as it is stored. The last line of the text declares a variable that holds
 // the support.Program, and begins with "var " and its name.
 func Text(p *gate.Program, source string) (string, error) {
-	unit := p.Units[len(p.Units)-1]
-	w := &writer{prefix: prefixFor(source), pkg: unit.Pkg, info: unit.Info, file: unit.Files[0], unused: map[token.Pos]bool{}, imports: map[*types.Package]string{}}
+	w := &writer{prefix: prefixFor(source), pkg: p.Pkg, info: p.Info, file: p.File, unused: map[token.Pos]bool{}, imports: map[*types.Package]string{}}
 	for _, pos := range p.Unused {
 		w.unused[pos] = true
 	}

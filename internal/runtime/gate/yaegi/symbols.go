@@ -16,16 +16,15 @@ import (
 // exports returns the symbols that the program selects from its imports, and no others: building whole tables would cost more than
 // compiling.
 func exports(p *gate.Program, env *rt.Env) (yaegi.Exports, error) {
-	unit := p.Units[len(p.Units)-1]
 	out := yaegi.Exports{}
-	for _, imp := range unit.Pkg.Imports() {
+	for _, imp := range p.Pkg.Imports() {
 		// The doubled slash means the same path to the interpreter, and keeps it from taking the table for its own standard library, for
 		// which it would put its own functions and generic packages in.
 		out[imp.Path()+"//"+imp.Name()] = map[string]reflect.Value{}
 	}
 	replaced := symbols.NewNatives(env)
-	for _, obj := range unit.Info.Uses {
-		if obj.Pkg() == nil || obj.Pkg() == unit.Pkg || obj.Parent() != obj.Pkg().Scope() {
+	for _, obj := range p.Info.Uses {
+		if obj.Pkg() == nil || obj.Pkg() == p.Pkg || obj.Parent() != obj.Pkg().Scope() {
 			continue
 		}
 		path := symbols.PathOf(obj.Pkg().Path())
