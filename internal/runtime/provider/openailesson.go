@@ -56,7 +56,7 @@ var (
 )
 
 // teaches are the statuses of refusals that may speak of a capability. Servers whose templates refuse something answer 500.
-var teaches = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented}
+var teaches = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusRequestedRangeNotSatisfiable, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented}
 
 // learnFrom returns what the refusal of a question teaches, and whether there is a way left. What is not sure teaches nothing without one.
 func learnFrom(q *question, w way, r *refusal) (lesson, bool) {

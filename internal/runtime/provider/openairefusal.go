@@ -200,7 +200,7 @@ var (
 	)
 	saysPrompt = patterns(
 		`(\d{1,8})(?: tokens)? (?:(?:in|from) the (?:input )?messages|in your prompt|of text input|input tokens|prompt tokens|\x60?inputs?\x60? tokens)`,
-		`(?:keep the first|contains|passed|current length is|token count|request|given:?|n_keep|(?:prompt|input) length)[:=\s]*\(?(\d{2,8})\b`,
+		`(?:keep the first|is too long|contains|passed|current length is|token count|request|given:?|n_keep|(?:prompt|input) length)[:=\s]*\(?(\d{2,8})\b`,
 	)
 	// This is a lower bound, not the prompt's size: vLLM counts only until the prompt does not fit.
 	atLeast       = lazy.Regexp(`at least \d+`)

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -40,6 +41,9 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 			owner, name := m.hostMember(s)
 			return owner+name == "CallArg" && m.fix("call.Arg returns nil for what is missing", m.after(call, ", "+m.text(call)+" != nil"))
 		}
+		if t := m.Info.TypeOf(call); second.Name == "err" && t != nil && !isError(t) && !isEmptyInterface(t) {
+			return m.fix("the function returns no error", m.after(call, ", error(nil)"))
+		}
 		if m.parts(as, call) {
 			return true
 		}
@@ -57,20 +61,37 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 	}
 	name := m.unused("err", "failure")
 	text := m.failing(as, name)
+	if c, ok := ast.Unparen(as.Rhs[0]).(*ast.CallExpr); ok && text != "" && m.readsArgument(c) {
+		text = m.failing(as, `recurgent.Fail("invalid_input", `+name+".Error())")
+	}
 	if text == "" || as.Tok != token.DEFINE && as.Tok != token.ASSIGN {
 		return false
 	}
 	if value := m.unused("value", "result"); as.Tok == token.ASSIGN && m.isPlain(as.Lhs[0]) && len(m.edits) == 0 && !m.jumps() && !isName(as.Lhs[0], "_") {
-		return m.fix("the error of "+clip(m.text(as.Rhs[0]))+" is returned", m.before(as, value+", "+name+" := "+m.text(as.Rhs[0])+"\nif "+name+" != nil {\n"+text+"\n}\n"), m.replace(as.Rhs[0], value))
+		return m.useHost("the error of "+clip(m.text(as.Rhs[0]))+" is returned", m.before(as, value+", "+name+" := "+m.text(as.Rhs[0])+"\nif "+name+" != nil {\n"+text+"\n}\n"), m.replace(as.Rhs[0], value))
 	}
 	id, isIdent := as.Lhs[0].(*ast.Ident)
 	if as.Tok == token.DEFINE && isIdent {
 		if id.Name == "_" {
 			return false
 		}
-		return m.fix("the error of "+clip(m.text(as.Rhs[0]))+" is returned", m.after(as.Lhs[0], ", "+name), m.after(as, "\nif "+name+" != nil {\n"+text+"\n}"))
+		return m.useHost("the error of "+clip(m.text(as.Rhs[0]))+" is returned", m.after(as.Lhs[0], ", "+name), m.after(as, "\nif "+name+" != nil {\n"+text+"\n}"))
 	}
 	return false
+}
+
+// readsArgument reports whether Run reads a number or a time from an argument: where that fails, the argument is wrong.
+func (m *fixer) readsArgument(c *ast.CallExpr) bool {
+	_, run := m.resultsOf(c)
+	return run && reading().MatchString(m.callee(c)) && slices.ContainsFunc(c.Args, func(a ast.Expr) bool { return m.origin(m.asserted(a)) == ofArguments })
+}
+
+// asserted is what an assertion is of, or the expression itself.
+func (m *fixer) asserted(x ast.Expr) ast.Expr {
+	if a, ok := ast.Unparen(x).(*ast.TypeAssertExpr); ok {
+		return m.unhelped(a.X)
+	}
+	return x
 }
 
 // noNewVariables writes := as = where all variables are there.

@@ -22,7 +22,7 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 	if m.commaOK(x) {
 		return false
 	}
-	if c, ok := m.parents[x].(*ast.CallExpr); ok && (m.unmarshalled(c) || m.searched(c, x)) {
+	if c, ok := m.parents[x].(*ast.CallExpr); ok && (m.unmarshalled(c) || m.searched(c, x) || m.sortedList(c) || m.literalResult(x)) {
 		return true
 	}
 	to := m.wanted(x)

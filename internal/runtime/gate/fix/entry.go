@@ -30,6 +30,7 @@ func (m *fixer) entry() {
 		}
 		takes := slices.ContainsFunc(fieldsOf(f.Type.Params), func(p field) bool { return m.isCall(p.typ) })
 		switch {
+		case f.Name.Name == "main" && m.showsOnly(f):
 		case f.Name.Name == "main", f.Recv != nil && takes: // the program may begin there
 			return
 		case f.Recv != nil:
@@ -121,8 +122,14 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 		edits = append(edits, m.replace(f.Type.Params, "("+list[0].name+" "+m.text(list[0].typ)+")"))
 	}
 	var args []string
+	bound := ""
 	taken := slices.IndexFunc(params, func(p field) bool { return !m.isCall(p.typ) }) // places before the first argument's
 	for i, p := range params {
+		if typ := m.inputStruct(p, len(params)-max(0, taken)); typ != "" {
+			bound = "var in " + typ + "\n\tif err := call.Bind(&in); err != nil {\n\t\treturn nil, err\n\t}\n\t"
+			args = append(args, strings.Repeat("&", len(m.text(p.typ))-len(typ))+"in")
+			continue
+		}
 		arg := m.parameter(f, p, i-max(0, taken), len(params)-max(0, taken))
 		if arg == "" {
 			return
@@ -136,7 +143,7 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	case len(results) == 1:
 		body += ", nil"
 	}
-	edits = append(edits, m.end("func Run(call *recurgent.Call) (any, error) {\n\t"+body+"\n}"))
+	edits = append(edits, m.end("func Run(call *recurgent.Call) (any, error) {\n\t"+bound+body+"\n}"))
 	if name != f.Name.Name {
 		ast.Inspect(m.file, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && id.Obj != nil && id.Obj.Decl == f {
@@ -152,6 +159,58 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 		edits = append(edits, m.without(main))
 	}
 	m.useHost(wrongRun+": it calls "+name, edits...)
+}
+
+// inputStruct is the struct of the program that a function takes as its only argument, or as the place of one: Bind fills it; "" for other parameters.
+func (m *fixer) inputStruct(p field, of int) (name string) {
+	typ := p.typ
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	id, ok := typ.(*ast.Ident)
+	if !ok || of != 1 || m.isCall(p.typ) {
+		return ""
+	}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == id.Name {
+			if st, ok := spec.Type.(*ast.StructType); ok && len(st.Fields.List) > 0 && m.fillable(st) {
+				name = id.Name
+			}
+		}
+		return name == ""
+	})
+	return name
+}
+
+// fillable reports whether JSON fills all fields of a struct: they have tags, or names of one word with a capital letter.
+func (m *fixer) fillable(st *ast.StructType) bool {
+	for _, f := range st.Fields.List {
+		for _, id := range f.Names {
+			if !id.IsExported() || f.Tag == nil && !oneWord().MatchString(id.Name) || f.Tag != nil && !strings.Contains(f.Tag.Value, "json:") {
+				return false
+			}
+		}
+		if len(f.Names) != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// showsOnly reports whether main does nothing but print what functions of the program return for values that stand in it.
+func (m *fixer) showsOnly(main *ast.FuncDecl) bool {
+	only := true
+	ast.Inspect(main.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.FuncLit, *ast.GoStmt, *ast.DeferStmt, *ast.BinaryExpr:
+			only = false
+		case *ast.CallExpr:
+			id, own := n.Fun.(*ast.Ident)
+			only = only && (own && m.function(id.Name) != nil || printers().MatchString(m.text(n.Fun)+"("))
+		}
+		return only
+	})
+	return only
 }
 
 // byPointer has a function take the call by its pointer: what it sets in a copy would be lost.

@@ -86,8 +86,8 @@ func (m *fixer) webClient(name string, has map[string]bool) {
 			return
 		}
 	}
-	if uses(m.file, "Status") || uses(m.file, "Header") {
-		return // they are others there
+	if m.readsStatus(name) {
+		return // it is a text there
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)
@@ -101,6 +101,24 @@ func (m *fixer) webClient(name string, has map[string]bool) {
 		}
 		return true
 	})
+}
+
+// readsStatus reports whether the program selects Status or Header of what http.Get returns, which are others there.
+func (m *fixer) readsStatus(name string) bool {
+	pages := map[string]bool{}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if as, ok := n.(*ast.AssignStmt); ok && len(as.Rhs) == 1 && strings.HasPrefix(m.text(as.Rhs[0]), name+".Get(") {
+			pages[m.text(as.Lhs[0])] = true
+		}
+		return true
+	})
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		found = found || ok && pages[m.text(s.X)] && (s.Sel.Name == "Status" || s.Sel.Name == "Header")
+		return !found
+	})
+	return found
 }
 
 // isResponse reports whether a type is a fetched page.
@@ -148,7 +166,7 @@ var readsText = []string{"bufio.NewScanner", "bufio.NewReader", "csv.NewReader",
 // reader is a text or bytes as an io.Reader of them, where it is read once and is no name of a file; "" for others.
 func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
 	c, ok := m.parents[x].(*ast.CallExpr)
-	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.callee(c)) || m.repeats(c) || m.Info.Types[x].Value != nil || namesFile().MatchString(m.text(x)) {
+	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.callee(c)) || m.repeats(c) && !m.ofThisRound(x) || m.Info.Types[x].Value != nil || namesFile().MatchString(m.text(x)) {
 		return ""
 	}
 	switch {
@@ -168,6 +186,22 @@ func (m *fixer) repeats(n ast.Node) bool {
 		switch p.(type) {
 		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit:
 			return true
+		}
+	}
+	return false
+}
+
+// ofThisRound reports whether a text is of a variable that the innermost loop or function around it declares.
+func (m *fixer) ofThisRound(x ast.Expr) bool {
+	root := ast.Unparen(x)
+	if s, ok := root.(*ast.SelectorExpr); ok {
+		root = s.X
+	}
+	v := m.variable(root)
+	for p := m.parents[x]; p != nil && v != nil; p = m.parents[p] {
+		switch p.(type) {
+		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit:
+			return p.Pos() <= v.Pos() && v.Pos() < p.End()
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 // Package fix repairs the text of programs as small models write them: what is wrong and can mean one thing only gets the form that the gate takes.
-// What may mean several things stays as it is, for the gate to name. A program that compiles is changed in two kinds of places: where it asserts decoded
-// JSON to be what that never is, as in call.Arg(0, "n").(int), and where it opens a file that it reads as text alone.
+// What may mean several things stays as it is, for the gate to name. A program that compiles is changed where what it says fails for every input, or shows
+// nothing: it asserts decoded JSON to be what that never is, as in call.Arg(0, "n").(int), returns fields that JSON does not show, or prints its value alone;
+// and where it opens a file that it reads as text alone.
 //
 // It works on text and syntax trees alone, before any engine, and parses nothing but through the Checker, which bounds what is hostile.
 package fix
@@ -116,7 +117,7 @@ func (m *fixer) round() {
 	if len(m.Errors) > 0 {
 		return
 	}
-	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.keys, m.textFiles, m.lists, m.nilMaps, m.layouts, m.jsonTexts, m.refusals, m.unusedImports} {
+	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.boundaries, m.printedValue, m.keys, m.shownFields, m.ownNames, m.textFiles, m.lists, m.nilMaps, m.layouts, m.jsonTexts, m.refusals, m.unusedImports} {
 		if stage(); len(m.edits) > 0 {
 			return
 		}

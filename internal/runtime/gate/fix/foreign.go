@@ -25,8 +25,8 @@ var foreignLines = []struct {
 
 // conditional is x := c ? a : b, where neither c nor a and b have such a form themselves.
 var (
-	conditional = lazy.Regexp("^([ \t]*)([\\pL_][\\pL\\d_.]*[ \t]*:?=|return)[ \t]+([^?`]+?) \\? ([^?:`\"]+|\"[^\"\\\\]*\") : ([^?:`\"]+?|\"[^\"\\\\]*\")(, nil)?;?[ \t\r]*$")
-	harmless    = lazy.Regexp(`^(?:-?[\d.]+|"[^"]*"|'[^']*'|[\pL_][\pL\d_]*)$`)
+	conditional = lazy.Regexp("^([ \t]*)([\\pL_][\\pL\\d_.]*[ \t]*[:+]?=|return)[ \t]+([^?`]+?) \\? ([^?:`\"]+|\"[^\"\\\\]*\") : ([^?:`\"]+?|\"[^\"\\\\]*\")(, nil)?;?[ \t\r]*$")
+	harmless    = lazy.Regexp(`^(?:-?[\d.]+|"[^"]*"|'[^']*'|[\pL_][\pL\d_]*|len\([\pL_][\pL\d_]*\))$`)
 )
 
 // foreignLine writes a line of another language in Go.
@@ -46,6 +46,9 @@ func (m *fixer) foreignLine(e *scanner.Error) bool {
 	if set == "return" {
 		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\nreturn " + yes + g[6] + "\n}\nreturn " + no + g[6]})
 	}
+	if strings.HasSuffix(set, "+=") {
+		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\n" + set + " " + yes + "\n} else {\n" + set + " " + no + "\n}"})
+	}
 	if !harmless().MatchString(no) {
 		yes, no, cond = no, yes, "!("+cond+")"
 	}
@@ -54,6 +57,33 @@ func (m *fixer) foreignLine(e *scanner.Error) bool {
 		return false // what is evaluated needlessly may fail
 	}
 	return m.fix(note, edit{begin, begin + len(line), set + " " + no + "\nif " + cond + " {\n" + name + " = " + yes + "\n}"})
+}
+
+var (
+	foreignAnd  = lazy.Regexp(`^(and|or)\b`)
+	foreignNot  = lazy.Regexp(`\bnot[ \t]+$`)
+	negated     = lazy.Regexp(`^[\pL_][\pL\d_.]*(?:\[[^\[\]\n]*\]|\([^()\n]*\))?[ \t]*(?:\{|and\b|or\b|&&|\|\||\))`)
+	foreignText = lazy.Regexp(`^'([^'"\\\n]{2,})'`)
+	objectText  = lazy.Regexp(`^\{\s*(?:"[^"\n]*"\s*:|\})`)
+	literalOf   = lazy.Regexp(`(?:\breturn|[:=]?=)[ \t]*$`)
+)
+
+// foreignWord writes and, or, texts in single quotes, and objects without their type as Go has them.
+func (m *fixer) foreignWord(e *scanner.Error) bool {
+	at, rest := e.Pos.Offset, m.src[e.Pos.Offset:]
+	if g := foreignAnd().FindString(rest); g != "" && strings.HasPrefix(e.Msg, "expected ") {
+		return m.fix(g+" is "+map[string]string{"and": "&&", "or": "||"}[g]+" in Go", edit{at, at + len(g), map[string]string{"and": "&&", "or": "||"}[g]})
+	}
+	if g := foreignNot().FindStringIndex(m.src[:at]); g != nil && strings.HasPrefix(e.Msg, "expected ") && negated().MatchString(rest) {
+		return m.fix("not is ! in Go", edit{g[0], at, "!"})
+	}
+	if g := foreignText().FindStringSubmatch(rest); g != nil && strings.Contains(e.Msg, "rune literal") {
+		return m.fix("a text stands in double quotes", edit{at, at + len(g[0]), `"` + g[1] + `"`})
+	}
+	if strings.HasPrefix(e.Msg, "expected operand, found '{'") && objectText().MatchString(rest) && literalOf().MatchString(m.src[:at]) {
+		return m.fix("an object has its type before it", edit{at, at, "map[string]any"})
+	}
+	return false
 }
 
 // textMethods are methods of texts in other languages, in small letters without _, with the number of their arguments, and the functions that do the same.
@@ -66,7 +96,8 @@ var textMethods = map[string]struct {
 	"trim": {0, "strings.TrimSpace"}, "strip": {0, "strings.TrimSpace"}, "trimspace": {0, "strings.TrimSpace"},
 	"contains": {1, "strings.Contains"}, "includes": {1, "strings.Contains"}, "split": {1, "strings.Split"},
 	"startswith": {1, "strings.HasPrefix"}, "hasprefix": {1, "strings.HasPrefix"}, "endswith": {1, "strings.HasSuffix"}, "hassuffix": {1, "strings.HasSuffix"},
-	"replaceall": {2, "strings.ReplaceAll"}, "repeat": {1, "strings.Repeat"},
+	"replaceall": {2, "strings.ReplaceAll"}, "fields": {0, "strings.Fields"}, "index": {1, "strings.Index"}, "indexof": {1, "strings.Index"},
+	"trimprefix": {1, "strings.TrimPrefix"}, "trimsuffix": {1, "strings.TrimSuffix"}, "repeat": {1, "strings.Repeat"},
 }
 
 // textMethod writes s.Split(",") and list.Join(",") as the functions of package strings.

@@ -78,11 +78,27 @@ func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
 // appendMethod writes list.append(x) as Go has it.
 func (m *fixer) appendMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	_, stands := m.parents[call].(*ast.ExprStmt)
-	if !stands || len(call.Args) != 1 || !slices.Contains([]string{"append", "push", "add"}, strings.ToLower(s.Sel.Name)) || !m.isFresh(m.variable(s.X)) {
+	if !stands || len(call.Args) != 1 || !slices.Contains([]string{"append", "push", "add"}, strings.ToLower(s.Sel.Name)) || !m.isFresh(m.variable(s.X)) && !m.isMemberOfOwn(s.X) {
 		return false
 	}
 	x := m.text(s.X)
 	return m.fix("append returns the list", m.replace(call, x+" = append("+x+", "+m.text(call.Args[0])+")"))
+}
+
+// isMemberOfOwn reports whether an expression is a list in a map that a variable of the function is made as.
+func (m *fixer) isMemberOfOwn(x ast.Expr) bool {
+	ix, ok := ast.Unparen(x).(*ast.IndexExpr)
+	if !ok || !m.isPlain(ix.Index) {
+		return false
+	}
+	v := m.variable(ix.X)
+	def, value := m.definition(v)
+	_, isMap := m.Info.TypeOf(ix.X).Underlying().(*types.Map)
+	if c, made := value.(*ast.CallExpr); made {
+		return isMap && isName(c.Fun, "make") && m.setOnce(v, def)
+	}
+	_, literal := value.(*ast.CompositeLit)
+	return isMap && literal && m.setOnce(v, def)
 }
 
 // appended fixes append(list, x) that stands alone.

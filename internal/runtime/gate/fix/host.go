@@ -175,6 +175,8 @@ func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 		return m.hostError(call, s)
 	case typedErrors[name] != "" && len(call.Args) == 1 && isString(m.Info.TypeOf(call.Args[0])):
 		return m.useHost(m.text(s)+" is recurgent.Fail", m.replace(call, fmt.Sprintf("recurgent.Fail(%q, %s)", typedErrors[name], m.text(call.Args[0]))))
+	case len(call.Args) == 1 && isEmptyInterface(m.Info.TypeOf(call.Args[0])) && toType(s.Sel.Name) != "":
+		return m.typedGetter(call, m.text(call.Args[0]), toType(s.Sel.Name), nil)
 	case printing[name] != "":
 		return m.logged(call, s)
 	case isFetcher(s.Sel.Name):
@@ -187,6 +189,15 @@ func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 		}
 	}
 	return false
+}
+
+// toType is the type that a function of that name would convert a value to: ToInt, AsString; "" for others.
+func toType(name string) string {
+	lower := strings.ToLower(name)
+	for _, before := range []string{"to", "as", "get", "must"} {
+		lower = strings.TrimPrefix(lower, before)
+	}
+	return getterTypes[lower]
 }
 
 // isContext reports whether an expression is the session's memory.

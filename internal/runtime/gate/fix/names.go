@@ -22,12 +22,19 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 		m.webClient("http", has)
 		return len(m.edits) > 0
 	}
+	if ok && m.untypedParameters(path) {
+		return true
+	}
+	if ok && len(id.Name) == 1 && id.IsExported() {
+		a, _ := nearest(path, func(a *ast.TypeAssertExpr) bool { return a.Type != nil && a.Type.Pos() <= id.Pos() })
+		return a != nil && m.fix(id.Name+" is a type of another function: any", m.replace(id, "any"))
+	}
 	return to != "" && m.fix(fmt.Sprintf("%s is %s in Go", id.Name, to), m.replace(id, to))
 }
 
 // near are names of packages as they are often misremembered.
 var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Runes": "slices.Sort", "sort.Int64s": "slices.Sort", "errors.Errorf": "fmt.Errorf", "errors.Newf": "fmt.Errorf",
-	"strings.Replaces": "strings.ReplaceAll", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal"}
+	"strings.Replaces": "strings.ReplaceAll", "strings.IndexOf": "strings.Index", "strings.LastIndexOf": "strings.LastIndex", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal"}
 
 // undefinedOfPackage fixes a name of a package that differs by case, or as near has it.
 func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []string) bool {
@@ -43,6 +50,11 @@ func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []strin
 		return stands && m.fix("random numbers need no seed", m.line(st))
 	}
 	to := near[match[1]+"."+match[2]]
+	if c, ok := m.parents[s].(*ast.CallExpr); ok && to == "" && match[1] == "strings" {
+		if method := textMethods[strings.ToLower(match[2])]; method.arguments+1 == len(c.Args) {
+			to = method.function
+		}
+	}
 	if to == "" {
 		for _, spec := range m.file.Imports {
 			names, _ := m.checker.Names(importPath(spec))
@@ -72,12 +84,16 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 		return false
 	}
 	t := m.Info.TypeOf(s.X)
+	call, _ := m.parents[s].(*ast.CallExpr)
+	if call != nil && call.Fun != s {
+		call = nil
+	}
 	owner, _ := m.hostMember(s)
 	switch {
 	case owner == "Call":
 		return m.callMember(s)
 	case m.isContext(s.X):
-		return m.contextMethod(s)
+		return m.contextMethod(s) || m.memberByName(s, call)
 	case m.closed(s):
 		return true
 	case m.hidesPackage(s):
@@ -85,24 +101,28 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 	case owner == "Response" && members[s.Sel.Name] != "":
 		return m.fix("a response has "+members[s.Sel.Name], m.replace(s.Sel, members[s.Sel.Name]))
 	}
-	call, _ := m.parents[s].(*ast.CallExpr)
-	if call != nil && call.Fun != s {
-		call = nil
-	}
 	if typ, ok := getterType(s.Sel.Name); ok && typ != "" && isEmptyInterface(t) && call != nil && len(call.Args) == 0 {
 		return m.typedGetter(call, m.text(s.X), typ, nil)
 	}
+	return m.memberOfKind(s, t, call)
+}
+
+// memberOfKind writes what texts, lists and maps have in other languages, and methods of other values under their own names. call is what calls the member, if anything does.
+func (m *fixer) memberOfKind(s *ast.SelectorExpr, t types.Type, call *ast.CallExpr) bool {
 	switch t.Underlying().(type) {
 	case *types.Basic:
 		return call != nil && m.textMethod(call, s)
 	case *types.Slice:
 		if call != nil {
-			return m.appendMethod(call, s) || m.textMethod(call, s) || m.popped(call, s)
+			return m.appendMethod(call, s) || m.textMethod(call, s) || m.popped(call, s) || m.lengthOf(s, call) || m.asText(call, s)
 		}
-		name := strings.ToLower(s.Sel.Name)
-		return (name == "length" || name == "len") && m.fix("the length is len("+clip(m.text(s.X))+")", m.replace(s, "len("+m.text(s.X)+")"))
+		return m.lengthOf(s, call)
+	case *types.Array:
+		return m.lengthOf(s, call)
+	case *types.Map:
+		return m.lengthOf(s, call) || m.sortedKeys(s, call) || m.memberByName(s, call)
 	}
-	return false
+	return m.otherMethod(s, t)
 }
 
 // hidesPackage gives a variable that has the name of a package another one, where the package is meant.

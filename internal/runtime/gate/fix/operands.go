@@ -46,6 +46,8 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 		return false
 	case isEmptyInterface(to):
 		return m.counted(n)
+	case isFloat(m.Info.TypeOf(n.Rhs[0])) && isWhole(to) && m.summed(n):
+		return true
 	case !isFloat(m.Info.TypeOf(n.Rhs[0])) || !isWhole(to):
 		return m.convert(n.Rhs[0], to)
 	case n.Tok == token.QUO_ASSIGN || m.like(to) == "" || m.divides() || strings.Contains(x, "("):
@@ -55,14 +57,41 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 	return m.useHost(x+" is an integer, so that it has to stay a whole number", m.replace(n, x+" = "+m.asJSON(text, m.origin(n.Rhs[0]), to)))
 }
 
+// summed has a sum of float64 begin with 0.0, where it begins with 0 and is a variable of its own.
+func (m *fixer) summed(n *ast.AssignStmt) bool {
+	def, value := m.definition(m.variable(n.Lhs[0]))
+	as, ok := def.(*ast.AssignStmt)
+	return ok && n.Tok == token.ADD_ASSIGN && len(as.Lhs) == 1 && isNumber(value, "0") && m.averaged(m.text(n.Lhs[0])) &&
+		m.fix(m.text(n.Lhs[0])+" is a sum of float64", m.replace(value, "0.0"))
+}
+
+// averaged reports whether a variable is divided by the length of a list, and by nothing else that is whole: the fraction is wanted then.
+func (m *fixer) averaged(name string) bool {
+	divided, other := false, false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		b, ok := n.(*ast.BinaryExpr)
+		if !ok || b.Op != token.QUO && b.Op != token.REM || !uses(b.X, name) {
+			return true
+		}
+		by := strings.TrimPrefix(m.text(b.Y), "float64(")
+		if b.Op == token.QUO && (strings.HasPrefix(by, "len(") || isFloat(m.Info.TypeOf(b.Y))) {
+			divided = true
+		} else {
+			other = true
+		}
+		return true
+	})
+	return divided && !other
+}
+
 // mixed fixes x op y.
 func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	switch {
-	case m.repeated(n), m.refusedBool(n):
+	case m.repeated(n), m.refusedBool(n), m.inWords(n):
 		return true
 	case n.Op == token.REM:
 		return m.remainder(n)
-	case n.Op == token.QUO && m.hasRemainder(n.X, n.Y):
+	case n.Op == token.QUO && !(isWhole(m.Info.TypeOf(n.X)) && isWhole(m.Info.TypeOf(n.Y))) && m.hasRemainder(n.X, n.Y):
 		return false // the fraction is not wanted
 	}
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
@@ -206,7 +235,7 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 	if !ok {
 		return false
 	}
-	if m.repeated(n) {
+	if m.repeated(n) || m.comparedTimes(n) {
 		return true
 	}
 	if n.Op == token.REM {
@@ -218,10 +247,20 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 	return isEmptyInterface(m.Info.TypeOf(n.X)) != isEmptyInterface(m.Info.TypeOf(n.Y)) && m.mixed(n)
 }
 
-// condition fixes if x of a value of JSON.
+// condition fixes if x of a value of JSON, of a whole number and of a text.
 func (m *fixer) condition(_ types.Error, path []ast.Node, _ []string) bool {
 	s, ok := nearest[*ast.IfStmt](path, nil)
-	return ok && m.convert(s.Cond, types.Typ[types.Bool])
+	if !ok {
+		return false
+	}
+	switch t := m.Info.TypeOf(s.Cond); {
+	case isNamed(t):
+	case isWhole(t):
+		return m.fix("a condition says what it compares", m.after(s.Cond, " != 0"))
+	case isPlainString(t):
+		return m.fix("a condition says what it compares", m.after(s.Cond, ` != ""`))
+	}
+	return m.convert(s.Cond, types.Typ[types.Bool])
 }
 
 // truncatedConstant fixes n * 0.5 of an int n.

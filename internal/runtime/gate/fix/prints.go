@@ -3,6 +3,8 @@ package fix
 import (
 	"go/ast"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
@@ -20,11 +22,57 @@ func (m *fixer) printedLast(body *ast.BlockStmt) bool {
 		return false
 	}
 	call, ok := last.X.(*ast.CallExpr)
-	if !ok || len(call.Args) != 1 || !slices.Contains([]string{"fmt.Println", "fmt.Print", "println", "print"}, m.text(call.Fun)) || m.Info.Types[call.Args[0]].Value != nil {
+	if !ok {
 		return false
 	}
-	return m.fix("the value is returned, not printed", m.replace(last, "return "+m.text(call.Args[0])+", nil"))
+	value := m.printed(call)
+	return value != "" && m.fix("the value is returned, not printed", m.replace(last, "return "+value+", nil"))
 }
+
+// printedValue fixes a Run whose one answer is return nil, nil, right after the one thing that it prints.
+func (m *fixer) printedValue() {
+	f := m.function("Run")
+	if f == nil || m.terms.Null || len(f.Body.List) < 2 || len(printers().FindAllString(m.src, 2)) != 1 || uses(m.file, "Context") {
+		return
+	}
+	list := f.Body.List
+	r, ok := list[len(list)-1].(*ast.ReturnStmt)
+	if !ok || len(r.Results) != 2 || !isName(r.Results[0], "nil") || !isName(r.Results[1], "nil") || m.answers(&ast.BlockStmt{List: list[:len(list)-1]}) {
+		return
+	}
+	st, ok := list[len(list)-2].(*ast.ExprStmt)
+	if !ok {
+		return
+	}
+	if call, ok := st.X.(*ast.CallExpr); ok {
+		if value := m.printed(call); value != "" {
+			m.fix("the value is returned, not printed", edit{m.offset(st.Pos()), m.offset(r.End()), "return " + value + ", nil"})
+		}
+	}
+}
+
+// printed is what a call prints, as a value; "" where that is words alone.
+func (m *fixer) printed(call *ast.CallExpr) string {
+	fun, args := m.text(call.Fun), call.Args
+	if fun == "fmt.Printf" && len(args) > 1 {
+		format := strings.TrimSuffix(constantText(args[0]), "\n")
+		if between := verbs().ReplaceAllString(format, ""); len(args) > 2 && format != "" && !words().MatchString(between) {
+			return "fmt.Sprintf(" + strconv.Quote(format) + m.src[m.offset(args[0].End()):m.offset(args[len(args)-1].End())] + ")"
+		}
+		if t := m.Info.TypeOf(args[1]); format != "%v" && (format != "%d" || !isWhole(t)) && (format != "%s" || !isString(t)) {
+			return ""
+		}
+		args = args[1:]
+	} else if !slices.Contains([]string{"fmt.Println", "fmt.Print", "println", "print"}, fun) {
+		return ""
+	}
+	if len(args) != 1 || m.Info.Types[args[0]].Value != nil || strings.ContainsAny(m.text(args[0]), "\"`") {
+		return ""
+	}
+	return m.text(args[0])
+}
+
+var words = lazy.Regexp(`\pL`)
 
 // answers reports whether a body returns anything but failures.
 func (m *fixer) answers(body *ast.BlockStmt) bool {

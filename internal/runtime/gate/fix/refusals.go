@@ -100,16 +100,55 @@ func (m *fixer) refusedInput(b *ast.BlockStmt) {
 	m.useHost("a wrong argument is invalid_input", m.replace(c, `recurgent.Fail("invalid_input", `+list+")"))
 }
 
-// typed matches a message that begins with the type of its error.
-var typed = lazy.Regexp(`^(invalid_input|not_found|parse_failed|low_utility|wrong_tool_boundary|unsupported_capability): ?(.+)$`)
+// typed matches a message that begins with the type of its error, or is nothing else.
+var typed = lazy.Regexp(`^(invalid_input|not_found|fetch_failed|parse_failed|low_utility|wrong_tool_boundary|unsupported_capability)(?:: ?(.+))?$`)
 
-// namedType writes errors.New("invalid_input: ...") that Run returns as a failure of that type.
+// namedType writes errors.New("invalid_input: ...") that Run returns as a failure of that type, and so the text "invalid_input: ..." that it returns as its value.
 func (m *fixer) namedType(r *ast.ReturnStmt) {
-	c, ok := ast.Unparen(r.Results[1]).(*ast.CallExpr)
-	if _, run := m.resultsOf(r); !run || !ok || len(c.Args) != 1 || m.callee(c) != "errors.New" && m.callee(c) != "fmt.Errorf" {
+	const note = "an error has its type beside the message"
+	if _, run := m.resultsOf(r); !run {
 		return
 	}
-	if g := typed().FindStringSubmatch(constantText(c.Args[0])); g != nil && !strings.Contains(g[2], "%") {
-		m.useHost("an error has its type beside the message", m.replace(c, fmt.Sprintf("recurgent.Fail(%q, %q)", g[1], g[2])))
+	if fail := m.typedFailure(r.Results[1], "errors.New", "fmt.Errorf"); fail != "" {
+		m.useHost(note, m.replace(r.Results[1], fail))
+		return
 	}
+	fail := m.typedFailure(r.Results[0], "", "fmt.Sprintf")
+	if isName(r.Results[1], "nil") && strings.Contains(fail, ", ") && typed().FindStringSubmatch(constantText(messageOf(r.Results[0])))[2] != "" {
+		m.useHost(note, edit{m.offset(r.Results[0].Pos()), m.offset(r.Results[1].End()), "nil, " + fail})
+	}
+}
+
+// messageOf is the first argument of a call, or the expression itself.
+func messageOf(x ast.Expr) ast.Expr {
+	if c, ok := ast.Unparen(x).(*ast.CallExpr); ok && len(c.Args) > 0 {
+		return c.Args[0]
+	}
+	return x
+}
+
+// typedFailure is a failure of the type with which a text begins: the text itself, where plain is "", that of a call of plain, or of one that formats it; "" for others.
+func (m *fixer) typedFailure(x ast.Expr, plain, format string) string {
+	g := typed().FindStringSubmatch(constantText(messageOf(x)))
+	if g == nil {
+		return ""
+	}
+	message, by := g[2], ""
+	if message == "" {
+		message = strings.ReplaceAll(g[1], "_", " ")
+	}
+	c, called := ast.Unparen(x).(*ast.CallExpr)
+	if called {
+		by = m.callee(c)
+	}
+	switch {
+	case by == format && called && (len(c.Args) > 1 || strings.Contains(message, "%")):
+		if len(c.Args) < 2 || c.Ellipsis.IsValid() || strings.Contains(message, "%w") {
+			return ""
+		}
+		return fmt.Sprintf("recurgent.Fail(%q, fmt.Sprintf(%q, %s))", g[1], message, m.src[m.offset(c.Args[1].Pos()):m.offset(c.Args[len(c.Args)-1].End())])
+	case by == plain && called == (plain != ""), by == format && called:
+		return fmt.Sprintf("recurgent.Fail(%q, %q)", g[1], message)
+	}
+	return ""
 }

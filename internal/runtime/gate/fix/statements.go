@@ -22,6 +22,9 @@ func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bo
 	if !ok {
 		return false
 	}
+	if m.fewerArguments(call) || m.roundedTo(call) {
+		return true
+	}
 	if s, isSel := call.Fun.(*ast.SelectorExpr); isSel {
 		if owner, name := m.hostMember(s); owner == "Call" && name == "Arg" {
 			return m.getter(call, s)

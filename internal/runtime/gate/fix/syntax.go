@@ -19,7 +19,7 @@ func (m *fixer) syntax(err error) {
 		if e.Pos.Offset > len(m.src) || i > 0 && !strings.HasPrefix(e.Msg, "missing ',' before newline") {
 			continue
 		}
-		for _, rule := range []func(*scanner.Error) bool{m.comma, m.foreignLine, m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
+		for _, rule := range []func(*scanner.Error) bool{m.comma, m.foreignLine, m.foreignWord, m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
 			if rule(e) {
 				break
 			}
@@ -115,18 +115,57 @@ var (
 	textEscape = lazy.Regexp(`^\\[\\"afnrtvxuU0-7]`) // means the same in both, or nothing else
 )
 
+// boundaries writes the \b of a regular expression with the backslash that a text of Go needs: no pattern looks for a backspace.
+func (m *fixer) boundaries() {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if !ok || len(c.Args) == 0 || !strings.HasPrefix(m.callee(c), "regexp.") || m.callee(c) == "regexp.QuoteMeta" {
+			return true
+		}
+		x := c.Args[0]
+		if v := m.variable(x); v != nil {
+			if def, value := m.definition(v); value != nil && m.setOnce(v, def) {
+				x = value
+			}
+		}
+		if l, ok := x.(*ast.BasicLit); ok && strings.HasPrefix(l.Value, `"`) && strings.Contains(constantText(l), "\b") {
+			text := backslash().ReplaceAllStringFunc(l.Value, func(s string) string { return strings.Replace(s, `\b`, `\\b`, 1) })
+			m.fix("a backslash of a regular expression stands twice", m.replace(l, text))
+		}
+		return true
+	})
+}
+
+// usedPattern matches the variable that a text is the value of.
+var usedPattern = lazy.Regexp(`([\pL_][\pL\d_]*)[ \t]*:?=[ \t]*("(?:[^"\\]|\\.)*")`)
+
+// patternsIn returns where the texts stand in a line that are regular expressions.
+func (m *fixer) patternsIn(line string) (out [][]int) {
+	for _, g := range pattern().FindAllStringSubmatchIndex(line, -1) {
+		out = append(out, g[2:4])
+	}
+	for _, g := range usedPattern().FindAllStringSubmatchIndex(line, -1) {
+		for _, fun := range []string{"Compile(", "MustCompile(", "MatchString("} {
+			if call := "regexp." + fun + line[g[2]:g[3]]; strings.Contains(m.src, call+")") || strings.Contains(m.src, call+",") {
+				out = append(out, g[4:6])
+			}
+		}
+	}
+	return out
+}
+
 // escape writes the classes of a regular expression, as in "\b\d", with the backslash that a text of Go needs.
 func (m *fixer) escape(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
-	for _, g := range pattern().FindAllStringSubmatchIndex(line, -1) {
-		if at := e.Pos.Offset - begin; strings.HasPrefix(e.Msg, "unknown escape") && g[2] < at && at < g[3] {
-			text := backslash().ReplaceAllStringFunc(line[g[2]:g[3]], func(s string) string {
+	for _, g := range m.patternsIn(line) {
+		if at := e.Pos.Offset - begin; strings.HasPrefix(e.Msg, "unknown escape") && g[0] < at && at < g[1] {
+			text := backslash().ReplaceAllStringFunc(line[g[0]:g[1]], func(s string) string {
 				if textEscape().MatchString(s) {
 					return s
 				}
 				return "\\" + s
 			})
-			return m.fix("a backslash of a regular expression stands twice", edit{begin + g[2], begin + g[3], text})
+			return m.fix("a backslash of a regular expression stands twice", edit{begin + g[0], begin + g[1], text})
 		}
 	}
 	return false

@@ -38,6 +38,7 @@ var rules = sync.OnceValue(func() []rule {
 		{lazy.Regexp(`^no new variables on left side of :=`), (*fixer).noNewVariables},
 		{lazy.Regexp(`truncated`), (*fixer).truncatedConstant},
 		{lazy.Regexp(`mismatched types`), (*fixer).mismatched},
+		{lazy.Regexp(`^(?:invalid array length|array length .* must be constant)`), (*fixer).madeArray},
 		{lazy.Regexp(`^non-boolean condition in if`), (*fixer).condition},
 		{lazy.Regexp(`operator (\S+) not defined on`), (*fixer).undefinedOperator},
 		{lazy.Regexp(`^cannot use nil as (.+) value in return statement`), (*fixer).nilResult},

@@ -166,7 +166,7 @@ func (r *reader) lines(i int) (piece, bool) {
 		return piece{}, false
 	}
 	c, ok := r.bare(r.s[i:])
-	if !ok || c.rank != rankWhole || c.at > 0 {
+	if !ok || c.rank != rankWhole || c.at > 0 || beginsAsGo(r.s) && needs(c.code, r.s[:i]) {
 		return piece{}, false
 	}
 	from := commentsBefore(r.s, i)

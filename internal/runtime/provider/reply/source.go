@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/scanner"
 	"go/token"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/lazy"
@@ -237,13 +238,25 @@ func (f *finder) bare(s string) (candidate, bool) {
 			break
 		}
 		end = from + brace + 2
-		if code := strings.TrimSpace(s[from:end]); f.rank(code) == rankWhole {
+		if code := strings.TrimSpace(s[from:end]); f.rank(code) == rankWhole && !needs(code, s[:from]+s[end:]) {
 			out.code, out.rank, out.end, out.open = code, rankWhole, end, false
 		}
 		end--
 	}
 	return out, out.rank > rankNone
 }
+
+// needs reports whether a program calls functions that are declared in what was cut off: it is broken there, and no program without it.
+func needs(code, rest string) bool {
+	names := namedFunctions().FindAllStringSubmatch(rest, 100)
+	if len(names) == 0 {
+		return false
+	}
+	own, calls := declared(code), used(code)
+	return slices.ContainsFunc(names, func(g []string) bool { return calls[g[1]] && !own[g[1]] })
+}
+
+var namedFunctions = lazy.Regexp(`(?m)^func[ \t]+(\w+)[ \t]*[(\[]`)
 
 // firstError returns where a text stops being Go.
 func (f *finder) firstError(s string) int {

@@ -1,0 +1,90 @@
+package fix
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// shownFields gives fields of structs that Run returns capital letters, and their names as tags, where all of a struct begin with a small one: JSON shows none of those.
+func (m *fixer) shownFields() {
+	m.returned(func(x ast.Expr) {
+		if t := m.Info.TypeOf(x); t != nil {
+			m.show(t, map[types.Type]bool{})
+		}
+	})
+}
+
+// show gives the fields of the structs in a type capital letters.
+func (m *fixer) show(t types.Type, seen map[types.Type]bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	switch u := t.Underlying().(type) {
+	case *types.Slice:
+		m.show(u.Elem(), seen)
+	case *types.Map:
+		m.show(u.Elem(), seen)
+	case *types.Pointer:
+		m.show(u.Elem(), seen)
+	case *types.Struct:
+		methods := types.NewMethodSet(types.NewPointer(t))
+		if methods.Lookup(nil, "MarshalJSON") == nil && methods.Lookup(nil, "MarshalText") == nil && m.export(t, u) {
+			return
+		}
+		for f := range u.Fields() {
+			m.show(f.Type(), seen)
+		}
+	}
+}
+
+// export writes the fields of a struct of the program with capital letters, with the names that they have, or that the deliverable requires, as tags.
+func (m *fixer) export(t types.Type, u *types.Struct) bool {
+	name, ok := m.definedType(t)
+	if !ok || u.NumFields() == 0 {
+		return false
+	}
+	st := m.structOf(name)
+	for f := range u.Fields() {
+		if f.Exported() || f.Embedded() || f.Name() == "_" {
+			return false
+		}
+		if obj, _, _ := types.LookupFieldOrMethod(t, true, m.Pkg, title(f.Name())); obj != nil {
+			return false
+		}
+	}
+	if st == nil {
+		return false
+	}
+	var edits []edit
+	for _, f := range st.Fields.List {
+		if f.Tag != nil || len(f.Names) != 1 {
+			return false
+		}
+		edits = append(edits, m.after(f, fmt.Sprintf(" `json:%q`", m.keyOf(f.Names[0].Name))))
+	}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			if v, ok := m.Info.ObjectOf(id).(*types.Var); ok && v.IsField() && slices.Contains(fieldsOfStruct(u), v) {
+				edits = append(edits, m.replace(id, title(id.Name)))
+			}
+		}
+		return true
+	})
+	return m.fix("JSON shows fields that begin with a capital letter", edits...)
+}
+
+func fieldsOfStruct(u *types.Struct) []*types.Var { return slices.Collect(u.Fields()) }
+
+// keyOf is the member that the deliverable requires under a name, but for capital letters and underscores, or the name.
+func (m *fixer) keyOf(name string) string {
+	for _, key := range m.terms.Required {
+		if strings.EqualFold(strings.ReplaceAll(key, "_", ""), strings.ReplaceAll(name, "_", "")) {
+			return key
+		}
+	}
+	return name
+}
