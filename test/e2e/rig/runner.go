@@ -55,7 +55,7 @@ func buildPrograms(packages ...string) error {
 	if err := makeProgramDir(); err != nil {
 		return err
 	}
-	build := exec.Command("go", append([]string{"build", "-ldflags", "-s -w -X '" + sandboxes + "/wire.Build=" + runnerBuild + "' -X " + sandboxes + "/worker.EngineTested=yes", "-o", programDir + "/"}, packages...)...)
+	build := exec.Command("go", append([]string{"build", "-ldflags", "-s -w -X '" + sandboxes + "/wire.Build=" + runnerBuild + "'", "-o", programDir + "/"}, packages...)...)
 	build.Dir, build.Env = Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v are not built: %w\n%s", packages, err, said)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
+	"github.com/recurgentd/recurgentd/internal/sampled"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -72,11 +73,11 @@ func answered(complaint string) bool {
 	return !strings.Contains(complaint, "got <nil> (") || strings.Contains(complaint, "(: )")
 }
 
-// TestWeakReplies plays what small models write. None is wrong, 60 % are served at once, and 85 % within two requests. With -v it prints the figures.
+// TestWeakReplies plays what small models write: some of it in short runs. None is wrong; of all 60 % are served at once, and 85 % within two requests. With -v it prints the figures.
 func TestWeakReplies(t *testing.T) {
 	t.Parallel()
 	replies, once, twice, wrong := playWeak(t, *weak)
-	if wrong > 0 || 100*once < 60*replies || 100*twice < 85*replies {
+	if wrong > 0 || once == 0 || !testing.Short() && (100*once < 60*replies || 100*twice < 85*replies) {
 		t.Error("too few are served, or some with a wrong value")
 	}
 }
@@ -119,6 +120,7 @@ func playWeak(t *testing.T, dir string) (replies, once, twice, wrong int) {
 	}
 	m := rig.NewModel(t, script)
 	d := rig.Start(t, m, "--fetch-allow", strings.TrimPrefix(site.URL, "http://"))
+	all = sampled.Of(all, 5)
 	for i := range all {
 		task := &all[i].task
 		bad := perform(d, task)

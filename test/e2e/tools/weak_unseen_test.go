@@ -101,6 +101,9 @@ const ownFault = "it is wrong as it stands"
 // figures of the day on which each was written. No correction makes a wrong value. With -v it prints the figures, and what was asked.
 func TestUnseenWeakReplies(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("a figure over two hundred programs: TestWeakReplies plays some, and the gate's TestFixKinds each kind")
+	}
 	for set, least := range map[string]struct{ once, twice int }{"first": {54, 62}, "second": {21, 29}, "third": {49, 57}, "fourth": {22, 27}} {
 		t.Run(set, func(t *testing.T) {
 			replies, once, twice, wrong := playUnseen(t, "testdata/weakunseen/"+set+".txtar")
