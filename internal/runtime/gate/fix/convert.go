@@ -5,7 +5,6 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -163,23 +162,6 @@ func (m *fixer) whole(x ast.Expr, to types.Type) string {
 	return m.asJSON(m.text(x), m.origin(x), to)
 }
 
-// isTruncated reports whether a float64 stands for whole units, of which the program has the rest beside: d.Minutes() of a duration, or a / b where it asks for a % b.
-func (m *fixer) isTruncated(x ast.Expr) bool {
-	if v := m.variable(x); v != nil {
-		if def, value := m.definition(v); value != nil && m.setOnce(v, def) {
-			x = value
-		}
-	}
-	switch x := ast.Unparen(x).(type) {
-	case *ast.BinaryExpr:
-		return x.Op == token.QUO && m.hasRemainder(x.X, x.Y)
-	case *ast.CallExpr:
-		s, ok := x.Fun.(*ast.SelectorExpr)
-		return ok && isDuration(m.Info.TypeOf(s.X)) && slices.Contains([]string{"Hours", "Minutes", "Seconds"}, s.Sel.Name)
-	}
-	return false
-}
-
 // divides reports whether the program divides anything but float64, and what it has not made an integer itself, as in int(x) / 60.
 func (m *fixer) divides() bool {
 	found := false
@@ -215,24 +197,6 @@ func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) stri
 		return "string([]byte{" + text + "})" // not string(c): several may be one character
 	}
 	return ""
-}
-
-// firstOfText is the text of which an expression is the first byte, where the first character is meant; nil for others.
-func (m *fixer) firstOfText(x ast.Expr) ast.Expr {
-	if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok && isString(m.Info.TypeOf(ix.X)) && isNumber(ix.Index, "0") {
-		return ix.X
-	}
-	return nil
-}
-
-// byteOfText reports whether an expression is the byte at a place in a text, or a variable that is one, which is added to a text.
-func (m *fixer) byteOfText(x ast.Expr) bool {
-	sum, ok := m.parents[x].(*ast.AssignStmt)
-	if _, value := m.definition(m.variable(x)); value != nil {
-		x = value
-	}
-	ix, indexed := ast.Unparen(x).(*ast.IndexExpr)
-	return ok && sum.Tok == token.ADD_ASSIGN && indexed && isString(m.Info.TypeOf(ix.X)) && m.Info.Types[ix.Index].Value == nil
 }
 
 // ofText reports whether a variable is a character of a text, or of a list of them.

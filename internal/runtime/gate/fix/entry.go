@@ -161,58 +161,6 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	m.useHost(wrongRun+": it calls "+name, edits...)
 }
 
-// inputStruct is the struct of the program that a function takes as its only argument, or as the place of one: Bind fills it; "" for other parameters.
-func (m *fixer) inputStruct(p field, of int) (name string) {
-	typ := p.typ
-	if star, ok := typ.(*ast.StarExpr); ok {
-		typ = star.X
-	}
-	id, ok := typ.(*ast.Ident)
-	if !ok || of != 1 || m.isCall(p.typ) {
-		return ""
-	}
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == id.Name {
-			if st, ok := spec.Type.(*ast.StructType); ok && len(st.Fields.List) > 0 && m.fillable(st) {
-				name = id.Name
-			}
-		}
-		return name == ""
-	})
-	return name
-}
-
-// fillable reports whether JSON fills all fields of a struct: they have tags, or names of one word with a capital letter.
-func (m *fixer) fillable(st *ast.StructType) bool {
-	for _, f := range st.Fields.List {
-		for _, id := range f.Names {
-			if !id.IsExported() || f.Tag == nil && !oneWord().MatchString(id.Name) || f.Tag != nil && !strings.Contains(f.Tag.Value, "json:") {
-				return false
-			}
-		}
-		if len(f.Names) != 1 {
-			return false
-		}
-	}
-	return true
-}
-
-// showsOnly reports whether main does nothing but print what functions of the program return for values that stand in it.
-func (m *fixer) showsOnly(main *ast.FuncDecl) bool {
-	only := true
-	ast.Inspect(main.Body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.FuncLit, *ast.GoStmt, *ast.DeferStmt, *ast.BinaryExpr:
-			only = false
-		case *ast.CallExpr:
-			id, own := n.Fun.(*ast.Ident)
-			only = only && (own && m.function(id.Name) != nil || printers().MatchString(m.text(n.Fun)+"("))
-		}
-		return only
-	})
-	return only
-}
-
 // byPointer has a function take the call by its pointer: what it sets in a copy would be lost.
 func (m *fixer) byPointer(f *ast.FuncDecl) bool {
 	for _, p := range fieldsOf(f.Type.Params) {

@@ -19,60 +19,6 @@ func (m *fixer) name(n ast.Node, text string) {
 	m.named = append(m.named, mark{m.offset(n.Pos()), text})
 }
 
-// ownNames has a type that the program declares as an object or a list of JSON, and asserts decoded JSON to be, be another name of it.
-func (m *fixer) ownNames() {
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		a, ok := n.(*ast.TypeAssertExpr)
-		if !ok || a.Type == nil {
-			return true
-		}
-		t := m.Info.TypeOf(a.Type)
-		if _, json := m.isJSON(a.X); !json || t == nil || types.NewMethodSet(types.NewPointer(t)).Len() > 0 {
-			return true
-		}
-		name, ok := m.definedType(t)
-		if u := types.TypeString(t.Underlying(), nil); !ok || u != "map[string]any" && u != "[]any" {
-			return true
-		}
-		ast.Inspect(m.file, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.TypeSpec); ok && m.Info.Defs[spec.Name] == name && !spec.Assign.IsValid() {
-				m.fix(name.Name()+" is another name of what JSON has", m.before(spec.Type, "= "))
-			}
-			return true
-		})
-		return true
-	})
-}
-
-// characters names characters that Run returns: JSON has them as numbers.
-func (m *fixer) characters() {
-	m.returned(func(x ast.Expr) {
-		t := m.Info.TypeOf(x)
-		if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok && (isRune(t) || isBasic(t, types.Uint8)) && m.Info.Types[ix.X].Value == nil {
-			m.name(x, clip(m.text(x))+" is a character, which JSON has as a number: string(x) is its text, int(x) the number")
-		}
-	})
-}
-
-// reading matches functions that read numbers and times from texts.
-var reading = lazy.Regexp(`^(?:strconv\.(?:Atoi|Parse\w+)|time\.Parse\w*)$`)
-
-// unreadErrors names errors of what reads a text that nothing looks at: the program would go on with a zero.
-func (m *fixer) unreadErrors() {
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		as, ok := n.(*ast.AssignStmt)
-		if !ok || as.Tok != token.DEFINE || len(as.Lhs) != 2 || len(as.Rhs) != 1 {
-			return true
-		}
-		id, _ := as.Lhs[1].(*ast.Ident)
-		c, ok := ast.Unparen(as.Rhs[0]).(*ast.CallExpr)
-		if v, defined := m.Info.Defs[id].(*types.Var); ok && defined && id.Name != "_" && isError(v.Type()) && len(m.usesOf(v)) == 0 && reading().MatchString(m.callee(c)) {
-			m.name(as, id.Name+" of "+clip(m.text(c))+" is not looked at: write if "+id.Name+" != nil { ... }, or _ where a zero is meant then")
-		}
-		return true
-	})
-}
-
 // neverHolds names an assertion of decoded JSON that never holds, or for numbers beyond 2^53 alone.
 func (m *fixer) neverHolds(n *ast.TypeAssertExpr, t types.Type) {
 	holds, what := "never", "numbers are float64, lists []any, objects map[string]any; assert those, then convert the items"
@@ -144,22 +90,6 @@ func (m *fixer) hasRemainder(x, y ast.Expr) bool {
 		return !found
 	})
 	return found
-}
-
-// sameNumber reports whether an expression is another one, or that one made whole by a helper.
-func (m *fixer) sameNumber(x, as ast.Expr) bool {
-	text, of := m.text(x), m.text(as)
-	return text == of || strings.HasPrefix(text, "recurgent.Must("+of+",") || strings.HasPrefix(text, "recurgent.As("+of+",")
-}
-
-// takesOff reports whether a statement takes the product of a number, such as the quotient, and a divisor off: x -= n * y.
-func (m *fixer) takesOff(n ast.Node, x, y ast.Expr) bool {
-	as, ok := n.(*ast.AssignStmt)
-	if !ok || as.Tok != token.SUB_ASSIGN || m.text(as.Lhs[0]) != m.text(x) {
-		return false
-	}
-	b, ok := ast.Unparen(as.Rhs[0]).(*ast.BinaryExpr)
-	return ok && b.Op == token.MUL && (m.text(b.X) == m.text(y) || m.text(b.Y) == m.text(y))
 }
 
 var divisor = lazy.Regexp(`(?i)^(?:gcd|hcf|ggt|greatestCommon(?:Divisor|Factor))$`)
@@ -269,25 +199,6 @@ func (m *fixer) hiddenVariables() {
 func (m *fixer) nilLists() {
 	m.returnedLists(func(v *types.Var, spec ast.Node, typ string) {
 		m.name(spec, v.Name()+" is nil, which is null, where nothing is appended: start with "+v.Name()+" := "+typ+"{}, or return nil where null is meant")
-	})
-}
-
-// paddedLists names lists that are made with a length and then appended to: they begin with as many zeros.
-func (m *fixer) paddedLists() {
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		as, ok := n.(*ast.AssignStmt)
-		if !ok || as.Tok != token.DEFINE || len(as.Lhs) != 1 || len(as.Rhs) != 1 {
-			return true
-		}
-		c, ok := as.Rhs[0].(*ast.CallExpr)
-		if !ok || !isName(c.Fun, "make") || len(c.Args) != 2 || isNumber(c.Args[1], "0") {
-			return true
-		}
-		name := m.text(as.Lhs[0])
-		if strings.Contains(m.src, name+" = append("+name+",") && !strings.Contains(m.src, name+"[") {
-			m.name(as, name+" has zeros before what is appended: make("+m.text(c.Args[0])+", 0, "+m.text(c.Args[1])+")")
-		}
-		return true
 	})
 }
 
