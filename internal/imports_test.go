@@ -20,48 +20,49 @@ const module = "github.com/recurgentd/recurgentd/"
 // allowed says what the packages below a directory may import of ours, by directory. The longest matching key
 // counts; a package may always import those below its own directory.
 var allowed = map[string][]string{
-	"api":                                 {},                                                                                                                     // the embedded OpenAPI document
-	"cmd":                                 {"internal/cli", "internal/runtime/sandbox"},                                                                           // see TestDaemonParsesNoProgram
-	"bench":                               {"internal/runtime"},                                                                                                   // and nothing imports it
-	"test":                                {"internal/cli", "internal/api/apitest", "internal/app/apptest", "internal/store/postgres/pgtest", "internal/runtime"}, // and nothing imports it
-	"internal/app":                        {"internal/seal", "internal/beneath", "api", "internal/api", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
-	"internal/cluster":                    {"internal/store", "internal/agent"},
-	"internal/client":                     {"internal/runtime", "internal/agent"},
-	"internal/cli":                        {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
-	"internal/api":                        {"api", "internal/ui", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
-	"internal/api/strict":                 {},
-	"internal/ui":                         {},
-	"internal/mcp":                        {"internal/access", "internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
-	"internal/runtime":                    {"internal/store", "internal/contract", "internal/telemetry", "internal/fair", "internal/agent"},
-	"internal/runtime/prompt":             {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
-	"internal/runtime/provider":           {"internal/agent", "internal/fair", "internal/contract", "internal/store"},
-	"internal/runtime/recurgent":          {},                             // programs import it
-	"internal/runtime/plain":              {"internal/runtime/recurgent"}, // native executables consist of it too
-	"internal/runtime/gate/diff/compiled": {"internal/runtime", "internal/beneath", "internal/seal", "internal/agent"},
-	"internal/runtime/gate":               {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/gate/report":        {},                                                       // the daemon reads it
-	"internal/runtime/gate/rt":            {"internal/runtime/plain", "internal/runtime/recurgent"}, // native executables consist of it too
-	"internal/runtime/fetch":              {"internal/cache", "internal/runtime/charsets", "internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
-	"internal/runtime/connections":        {"internal/beneath", "internal/runtime/fetch", "internal/agent"},
-	"internal/runtime/sandbox":            {"internal/runtime/charsets", "internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
-	"internal/runtime/sandbox/serve":      {"internal/runtime/plain", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
-	"internal/runtime/sandbox/confine":    {"internal/runtime/sandbox/wire"},
-	"internal/runtime/sandbox/launch":     {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/wire"},
-	"internal/runtime/sandbox/narrow":     {"internal/runtime/sandbox/threads"}, // native executables consist of it too
-	"internal/runtime/sandbox/policy":     {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/wire"},
-	"internal/runtime/sandbox/probe":      {"internal/runtime/sandbox/wire"},
-	"internal/runtime/sandbox/worker":     {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/launch", "internal/runtime/sandbox/probe", "internal/runtime/sandbox/serve", "internal/runtime/sandbox/wire", "internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent", "internal/agent"},
-	"internal/runtime/sandbox/wire":       {"internal/runtime/gate/report"},
-	"internal/runtime/sandbox/threads":    {},
-	"internal/runtime/native/support":     {"internal/runtime/sandbox/narrow", "internal/runtime/sandbox/serve", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
-	"internal/runtime/native":             {"internal/seal", "internal/beneath", "internal/runtime/gate/allow", "internal/runtime/sandbox/wire"},
-	"internal/runtime/history":            {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/spend":              {"internal/runtime/provider", "internal/store", "internal/agent"},
-	"internal/runtime/files":              {"internal/runtime/trail", "internal/runtime/storage", "internal/store", "internal/agent"},
-	"internal/runtime/storage":            {"internal/store", "internal/agent"},
-	"internal/runtime/interrupt":          {"internal/agent"},
-	"internal/runtime/progress":           {"internal/agent"},
-	"internal/runtime/trail":              {"internal/store", "internal/agent"},
+	"api":                                     {},                                                                                                                     // the embedded OpenAPI document
+	"cmd":                                     {"internal/cli", "internal/runtime/sandbox"},                                                                           // see TestDaemonParsesNoProgram
+	"bench":                                   {"internal/runtime"},                                                                                                   // and nothing imports it
+	"test":                                    {"internal/cli", "internal/api/apitest", "internal/app/apptest", "internal/store/postgres/pgtest", "internal/runtime"}, // and nothing imports it
+	"internal/app":                            {"internal/seal", "internal/beneath", "api", "internal/api", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
+	"internal/cluster":                        {"internal/store", "internal/agent"},
+	"internal/client":                         {"internal/runtime", "internal/agent"},
+	"internal/cli":                            {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
+	"internal/api":                            {"api", "internal/ui", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
+	"internal/api/strict":                     {},
+	"internal/ui":                             {},
+	"internal/mcp":                            {"internal/access", "internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
+	"internal/runtime":                        {"internal/store", "internal/contract", "internal/telemetry", "internal/fair", "internal/agent"},
+	"internal/runtime/prompt":                 {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
+	"internal/runtime/provider":               {"internal/agent", "internal/fair", "internal/contract", "internal/store"},
+	"internal/runtime/recurgent":              {},                             // programs import it
+	"internal/runtime/plain":                  {"internal/runtime/recurgent"}, // native executables consist of it too
+	"internal/runtime/gate/diff/compiled":     {"internal/runtime", "internal/beneath", "internal/seal", "internal/agent"},
+	"internal/runtime/gate":                   {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/gate/report":            {},                                                       // the daemon reads it
+	"internal/runtime/gate/rt":                {"internal/runtime/plain", "internal/runtime/recurgent"}, // native executables consist of it too
+	"internal/runtime/fetch":                  {"internal/cache", "internal/runtime/charsets", "internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
+	"internal/runtime/connections":            {"internal/beneath", "internal/runtime/fetch", "internal/agent"},
+	"internal/runtime/sandbox":                {"internal/runtime/charsets", "internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
+	"internal/runtime/sandbox/serve":          {"internal/runtime/plain", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
+	"internal/runtime/sandbox/confine":        {"internal/runtime/sandbox/wire"},
+	"internal/runtime/sandbox/launch":         {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/wire"},
+	"internal/runtime/sandbox/narrow":         {"internal/runtime/sandbox/threads"}, // native executables consist of it too
+	"internal/runtime/sandbox/policy":         {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/wire"},
+	"internal/runtime/sandbox/probe":          {"internal/runtime/sandbox/wire"},
+	"internal/runtime/sandbox/worker":         {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/launch", "internal/runtime/sandbox/probe", "internal/runtime/sandbox/serve", "internal/runtime/sandbox/wire", "internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/sandbox/wire":           {"internal/runtime/gate/report"},
+	"internal/runtime/sandbox/threads":        {},
+	"internal/runtime/native/support":         {"internal/runtime/sandbox/narrow", "internal/runtime/sandbox/serve", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
+	"internal/runtime/native/support/maphash": {"internal/runtime/native/support"},
+	"internal/runtime/native":                 {"internal/seal", "internal/beneath", "internal/runtime/gate/allow", "internal/runtime/sandbox/wire"},
+	"internal/runtime/history":                {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/spend":                  {"internal/runtime/provider", "internal/store", "internal/agent"},
+	"internal/runtime/files":                  {"internal/runtime/trail", "internal/runtime/storage", "internal/store", "internal/agent"},
+	"internal/runtime/storage":                {"internal/store", "internal/agent"},
+	"internal/runtime/interrupt":              {"internal/agent"},
+	"internal/runtime/progress":               {"internal/agent"},
+	"internal/runtime/trail":                  {"internal/store", "internal/agent"},
 	"internal/runtime/predict": {"internal/runtime/trail", "internal/runtime/history", "internal/runtime/provider", "internal/runtime/progress", "internal/runtime/interrupt", "internal/runtime/spend", "internal/runtime/storage",
 		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/catalog":  {"internal/api/strict", "internal/runtime/gate/report", "internal/store", "internal/contract", "internal/agent"},

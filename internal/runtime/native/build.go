@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -151,7 +150,7 @@ func (b *Builder) tool(name string) string {
 // steps writes what the tools read and returns how they are called: the compiler for each program and for package main, then the linker.
 func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolStep, error) {
 	packages := p.config(filepath.Join("..", "..", "..", b.packagesDir()))
-	files := map[string]string{"host.cfg": allow.ImportMap() + packages}
+	files := map[string]string{"host.cfg": carried.ImportMap() + packages}
 	var out []wire.ToolStep
 	compile := func(path, config, source, text string) {
 		files[source] = text

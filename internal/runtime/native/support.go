@@ -54,7 +54,7 @@ func (b *Builder) sum(h io.Writer, dirs []string) error {
 }
 
 // sourceDirs are our packages in an executable, below internal/runtime. They use the standard library alone.
-var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "plain", "recurgent", "recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
+var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "native/support/maphash", "plain", "recurgent", "recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
 	"recurgent/html/internal/html/atom", "sandbox/narrow", "sandbox/narrow/now", "sandbox/serve", "sandbox/threads", "sandbox/wire"}
 
 // textDirs are the packages that check a program and write its text, below internal/runtime.

@@ -164,6 +164,7 @@ func replayed() map[string]string {
 		"pure":    program(`return []any{call.Args, call.Kwargs, call.Role, call.CallID}, nil`),
 		"clock":   program("time.Sleep(time.Second)\nreturn time.Now().Format(time.RFC3339Nano), nil", "time"),
 		"random":  program("return []int{rand.Int(), rand.IntN(1000), rand.Perm(5)[0]}, nil", "math/rand/v2"),
+		"hashed":  program("var h maphash.Hash\nh.WriteString(\"a\")\nreturn []uint64{h.Sum64(), maphash.Comparable(maphash.MakeSeed(), 1)}, nil", "hash/maphash"),
 		"crypto":  program("b := make([]byte, 16)\n_, err := rand.Read(b)\nreturn b, err", "crypto/rand"),
 		"maps":    program("m := map[string]int{}\nfor i := range 20 {\n\tm[strconv.Itoa(i)] = i\n}\nvar out []string\nfor k := range m {\n\tout = append(out, k)\n}\nreturn out, nil", "strconv"),
 		"context": program("n, _ := call.Context[\"n\"].(float64)\ncall.Context[\"n\"] = n + 1\nreturn n, nil"),

@@ -39,9 +39,15 @@ func Flags(processor string) []string {
 // Support is the import path of the package that is linked into each executable with its program.
 const Support = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
 
+// Maphash is the import path of the package that programs get in the place of hash/maphash.
+const Maphash = Support + "/maphash"
+
+// ImportMap maps what programs import to what they get, as the compiler reads it: a line for each.
+func ImportMap() string { return allow.ImportMap() + "importmap hash/maphash=" + Maphash + "\n" }
+
 // Packages lists the paths of the packages that executables are linked of, without those that these import.
 func Packages() []string {
-	list := []string{Support}
+	list := []string{Support, Maphash}
 	for _, p := range allow.Packages() {
 		list = append(list, allow.TruePath(p.Path))
 	}
