@@ -23,7 +23,7 @@ func newNative(f factory) nativeMetrics {
 	f.counter("recurgent_engine_differences_total", was)
 	return nativeMetrics{
 		tierRuns:    f.set("recurgent_tier_runs_total", "Runs of programs for calls, by what answered: an interpreter (engine), or the compiled program (native).", "tier", tiers),
-		compiled:    f.set("recurgent_builds_total", "Programs compiled, by how that ended: refused, the compiler found something wrong with the program.", "outcome", builds),
+		compiled:    f.set("recurgent_builds_total", "Programs compiled, by how that ended: refused, the compiler found something wrong with the program, or it needs more than a build may have.", "outcome", builds),
 		compileTime: f.histogram("recurgent_build_duration_seconds", "Time of compiling a program, without the wait for a turn.", []float64{.05, .1, .15, .25, .5, 1, 2, 5, 10, 30, 60}),
 	}
 }

@@ -193,7 +193,7 @@ func limits() [][3]string {
 		{"programs running at once", "`--runners`", "they wait"},
 		{"client calls of one owner in runners at once, waiting for host calls included", shared("8 a CPU, at least `--runners`"), "they wait"},
 		{"warm runners", "as many as fit `--runner-memory`, the limit of descriptors and that of threads", "the least recently used runner among those of owners who hold at least the mean is ended"},
-		{"blank runners", fmt.Sprintf("%d, and up to 16 more while many programs without a warm runner are called", box.Blank), "a call waits for one"},
+		{"blank runners", fmt.Sprintf("none where programs are compiled, else %d; up to 16 more while many are taken", box.Blank), "a call waits for one"},
 		{"run time of a program", "`--call-timeout`; what the daemon does for the program counts, waiting for nested calls and the network does not", "`timeout`"},
 		{"memory of a runner", size(int(box.Memory)), "`resource_exhausted`"},
 		{"memory of a runner kept warm", size(int(box.IdleMemory())) + " resident", "it is ended"},
