@@ -84,6 +84,9 @@ func (d *daemon) run() error {
 		}
 	}
 	d.stop()
+	if err := lines.Err(); err != nil {
+		return err
+	}
 	return fmt.Errorf("%s is not ready", d.binary)
 }
 

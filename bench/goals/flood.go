@@ -142,6 +142,9 @@ func (b *bench) startFlood(d *daemon, f flood) (stop func() string, err error) {
 		for lines.Scan() {
 			said = lines.Text()
 		}
+		if err := lines.Err(); err != nil {
+			said = err.Error()
+		}
 		_ = cmd.Wait() // and how it ended does not matter
 		return said
 	}

@@ -162,6 +162,9 @@ func TestForwardStreams(t *testing.T) {
 		lines.Scan()
 		next <- struct{}{}
 	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
 	res.Body.Close()
 	<-gone
 	select {

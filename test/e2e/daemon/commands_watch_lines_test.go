@@ -45,6 +45,9 @@ func watchPiped(t *testing.T, env []string, args ...string) *watchLinesOf {
 		for scanner.Scan() {
 			w.lines <- scanner.Text()
 		}
+		if err := scanner.Err(); err != nil {
+			w.lines <- err.Error()
+		}
 	}()
 	t.Cleanup(func() { _ = w.cmd.Process.Kill() })
 	return w

@@ -131,4 +131,5 @@ func (r *Reader) read(ctx context.Context, address string, events int) {
 			}
 		}
 	}
+	_ = scanner.Err() // a daemon that was killed: the next stream goes on where this one ended
 }

@@ -158,6 +158,9 @@ func (d *Daemon) start() {
 				lines <- scanner.Text()
 			}
 		}
+		if err := scanner.Err(); err != nil {
+			fmt.Fprintln(d.Output, "its output is not read on:", err)
+		}
 		_ = d.Cmd.Wait() // the state is read by those who wait for exited
 		close(exited)
 	}()
