@@ -47,14 +47,16 @@ func TestFixLeavesValues(t *testing.T) {
 		"nil first":               program("", "", `var best []int; for i := range 3 { if nil == best { best = make([]int, i) } }; return best, nil`),
 		"found":                   program("regexp", "", `l := regexp.MustCompile("a").FindAllString("b", -1); if l == nil { return "none", nil }; return l, nil`),
 		"by a function":           program("", "func none(l []int) bool { return l == nil }", `var l []int; if none(l) { l = append(l, 7) }; return l, nil`),
+		"a byte of a table":       program("", "", `table := [4]byte{1, 2, 3, 4}; return table[len(call.Args)], nil`),
+		"a byte of a sum":         program("crypto/sha256", "", `sum := sha256.Sum256([]byte(call.Method)); b := sum[:]; return b[0], nil`),
 		"bytes":                   program("", "", `var b []byte; return map[string]any{"b": b}, nil`),
 		"JSON made by a function": program("encoding/json", "var n = 0\nfunc next() []int { n++; return []int{n} }", `b, err := json.Marshal(next()); if err != nil { return nil, err }; return string(b), nil`),
 		"JSON, then a function":   program("encoding/json", "", `m := map[string]any{"a": 1}; bad := func() bool { m["a"] = 2; return false }; b, err := json.Marshal(m); if err != nil || bad() { return nil, err }; return string(b), nil`),
 		"JSON before a change":    program("encoding/json", "", `m := map[string]any{"a": 1}; defer delete(m, "a"); b, err := json.Marshal(m); if err != nil { return nil, err }; return string(b), nil`),
 	} {
 		for _, returns := range []string{"array", "object"} {
-			if fixed := g.Fix(source, report.Terms{Returns: returns}); fixed.Text != source {
-				t.Errorf("%s: changed: %v", name, fixed.Fixes)
+			if fixed := g.Fix(source, report.Terms{Returns: returns}); fixed.Text != source || len(fixed.Faults) > 0 {
+				t.Errorf("%s: changed: %v, refused: %v", name, fixed.Fixes, fixed.Faults)
 			}
 		}
 	}

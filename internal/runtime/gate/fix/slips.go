@@ -34,14 +34,25 @@ func (m *fixer) ownNames() {
 	})
 }
 
-// characters names characters that Run returns: JSON has them as numbers.
+// characters names characters of texts that Run returns: JSON has them as numbers.
 func (m *fixer) characters() {
 	m.returned(func(x ast.Expr) {
 		t := m.Info.TypeOf(x)
-		if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok && (isRune(t) || isBasic(t, types.Uint8)) && m.Info.Types[ix.X].Value == nil {
+		if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok && (isRune(t) || isBasic(t, types.Uint8) && m.bytesOfText(ix.X)) && m.Info.Types[ix.X].Value == nil {
 			m.name(x, clip(m.text(x))+" is a character, which JSON has as a number: string(x) is its text, int(x) the number")
 		}
 	})
+}
+
+// bytesOfText reports whether an expression is a text, its bytes, or a variable that is made of these: other bytes are numbers.
+func (m *fixer) bytesOfText(x ast.Expr) bool {
+	if _, value := m.definition(m.variable(x)); value != nil {
+		x = value
+	}
+	if c, ok := ast.Unparen(x).(*ast.CallExpr); ok && len(c.Args) == 1 && m.Info.Types[c.Fun].IsType() {
+		x = c.Args[0]
+	}
+	return isString(m.Info.TypeOf(x))
 }
 
 // reading matches functions that read numbers and times from texts.
