@@ -41,7 +41,7 @@ func main() {
 
 const module = "github.com/recurgentd/recurgentd"
 
-// dependency reports whether the file tells the tool to look at a package of others, for what it means to those that import it: deprecated names, functions that print as Printf does,
+// dependency reports whether the file asks for a package of others, for what it means to those that import it: deprecated names, functions that print as Printf does,
 // functions that do not return.
 func dependency(file string) bool {
 	var asked unitchecker.Config
