@@ -19,7 +19,7 @@ type image struct {
 	file   *os.File   // what path leads to; nil where path is a file of the system's
 	memory bool       // it lies in no directory
 	extra  []*os.File // open in its processes in addition to their pipes, from descriptor 4 on
-	tool   bool       // it launches a compiler or linker
+	user   int        // whose a compiler or linker is that it launches; 0 for the runners'
 	under  *spawner   // that starts them under landlock; nil where they put it on themselves
 }
 

@@ -46,7 +46,10 @@ func (p *Pool) launch(l wire.Launch, files []*os.File, reason string) (*runner, 
 		return nil, fmt.Errorf("nothing can be launched: %s", p.status.NativeOff())
 	}
 	from := *p.launcher
-	from.extra, from.tool = files, reason == reasonTools
+	from.extra = files
+	if reason == reasonTools {
+		from.user = l.Confine.User
+	}
 	r, err := p.start(&from)
 	if err != nil {
 		return nil, err

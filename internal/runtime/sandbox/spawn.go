@@ -127,8 +127,8 @@ func (s *spawner) startNow(from *image) (c *child, err error) {
 		return nil, err
 	}
 	how := s.attributes()
-	if from.tool {
-		s.plan.beTool(how)
+	if from.user != 0 {
+		s.plan.beTool(how, from.user)
 	}
 	proc, err := os.StartProcess(from.path, from.args, &os.ProcAttr{
 		Dir:   "/",

@@ -169,15 +169,15 @@ func protectDaemon(p plan) {
 	}
 }
 
-// giveAway makes the directory one that tools can go through, and in it the file that they write.
-func (p plan) giveAway(dir *os.File, name string) (*os.File, error) {
+// giveAway makes the directory one that tools can go through, and in it the file that they write, as their user.
+func (p plan) giveAway(dir *os.File, name string, user int) (*os.File, error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	out := os.NewFile(uintptr(fd), name)
 	if p.uid {
-		err = errors.Join(dir.Chmod(0o755), out.Chown(wire.ToolsUser, wire.ToolsUser))
+		err = errors.Join(dir.Chmod(0o755), out.Chown(user, user))
 	}
 	if err != nil {
 		out.Close()
@@ -195,18 +195,18 @@ func (p plan) toolTasks() int64 {
 	return 64
 }
 
-// toolUser is the user of tools, as they see it.
+// toolUser returns a user for the tools of one build, as they see it.
 func (p plan) toolUser() int {
 	if p.uid {
-		return wire.ToolsUser
+		return toolUsers().any()
 	}
 	return wire.Nobody
 }
 
 // beTool has the process that is about to be started be a tool's.
-func (p plan) beTool(a *syscall.SysProcAttr) {
+func (p plan) beTool(a *syscall.SysProcAttr, user int) {
 	if a.Credential != nil {
-		a.Credential = &syscall.Credential{Uid: wire.ToolsUser, Gid: wire.ToolsUser}
+		a.Credential = &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}
 	}
 }
 

@@ -66,7 +66,7 @@ func fileLimit() (n int, ok bool) { return 0, false }
 func taskRoom() (room int, limit string) { return 0, "" }
 
 // giveAway makes the file in the directory that tools write. They have the daemon's user.
-func (p plan) giveAway(dir *os.File, name string) (*os.File, error) {
+func (p plan) giveAway(dir *os.File, name string, _ int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir.Name(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o644)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (p plan) toolTasks() int64 { return 0 }
 
 func (p plan) toolUser() int { return wire.Nobody }
 
-func (p plan) beTool(*syscall.SysProcAttr) {}
+func (p plan) beTool(*syscall.SysProcAttr, int) {}
 
 // launchPath is the file's path: no open file can be executed here.
 func launchPath(f *os.File) string { return f.Name() }

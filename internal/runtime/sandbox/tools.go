@@ -51,7 +51,7 @@ func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
 
 // runTool runs one step, until its process ends by itself.
 func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wire.Tools, step wire.ToolStep) ([]byte, error) {
-	files, err := p.toolFiles(t, step)
+	files, err := p.toolFiles(t, step, confinement.User)
 	defer closeAll(files)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func toolEnd(state *os.ProcessState, said []byte, t *wire.Tools, tool string, fl
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
 // toolFiles opens the files that a launcher of tools has in addition to its pipes, in the order of package wire.
-func (p *Pool) toolFiles(t *wire.Tools, step wire.ToolStep) (files []*os.File, err error) {
+func (p *Pool) toolFiles(t *wire.Tools, step wire.ToolStep, user int) (files []*os.File, err error) {
 	open := func(name string, flag int) {
 		if err != nil {
 			return
@@ -110,7 +110,7 @@ func (p *Pool) toolFiles(t *wire.Tools, step wire.ToolStep) (files []*os.File, e
 	if err != nil {
 		return files, err
 	}
-	out, err := p.spawner.plan.giveAway(files[1], step.Writes)
+	out, err := p.spawner.plan.giveAway(files[1], step.Writes, user)
 	if err != nil {
 		return files, err
 	}

@@ -96,16 +96,46 @@ func TestToolWithoutLandlock(t *testing.T) {
 	}
 }
 
-// waits reports whether the tool has begun to wait: a process that is to become it has another command line.
-func waits(p *Pool) bool {
+// waits reports whether the tool has begun, and has that many threads: a process that is to become it has another command line.
+func waits(p *Pool, threads int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for r := range p.live {
 		if args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", r.proc.Pid)); err == nil && strings.HasSuffix(string(args), "\x00wait\x00") {
-			return true
+			tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", r.proc.Pid))
+			return len(tasks) >= threads
 		}
 	}
 	return false
+}
+
+// The threads of one build are not missing in another.
+func TestThreadsOfBuildsCountApart(t *testing.T) {
+	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
+	if p.spawner.plan.toolTasks() == 0 {
+		t.Skip("the threads of tools have no bound of their own here")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		if _, said, err := toolRun(t, ctx, p, tool, "forty", "wait"); err == nil || ctx.Err() == nil {
+			t.Errorf("the first ended: %v: %s", err, said)
+		}
+	}()
+	for !waits(p, 40) {
+		select {
+		case <-first:
+			t.FailNow()
+		default:
+			runtime.Gosched()
+		}
+	}
+	if _, said, err := toolRun(t, t.Context(), p, tool, "forty", "copy"); err != nil {
+		t.Errorf("beside another: %v: %s", err, said)
+	}
+	cancel()
+	<-first
 }
 
 // A tool that does not end is killed with its context, and leaves no process.
@@ -115,7 +145,7 @@ func TestToolIsKilled(t *testing.T) {
 	defer cancel(nil)
 	go func() {
 		for ctx.Err() == nil {
-			if waits(p) {
+			if waits(p, 1) {
 				cancel(errors.New("long enough"))
 			}
 			runtime.Gosched()

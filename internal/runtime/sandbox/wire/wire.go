@@ -29,6 +29,3 @@ const AnswerFD = 3
 
 // Nobody is the user that runners become when the daemon is root.
 const Nobody = 65534
-
-// ToolsUser is the user that compilers and linkers become then: one of their own, so that the kernel can count their threads.
-const ToolsUser = 65533

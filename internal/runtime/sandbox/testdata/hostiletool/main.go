@@ -93,6 +93,9 @@ func main() {
 			time.Sleep(time.Hour)
 		case "threads":
 			threads(1000)
+		case "forty":
+			threads(40)
+			continue
 		case "spin":
 			for {
 			}
